@@ -1,0 +1,66 @@
+"""The claim arbitrates: nothing is executed unless these rules held at the moment of the conditional write.
+
+`judge` is the rule. The store's `claim` writes only if nothing that was judged has changed since. Everything
+before the claim (planning, hinting) may therefore be doubled, late, or out of date.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+
+from duetime.job import Job
+from duetime.run import Run
+from duetime.status import CLAIMABLE, JobStatus, RunStatus
+
+LEASE: Final = timedelta(seconds=15)
+
+
+class Verdict(Enum):
+    CLAIMABLE = auto()
+    NOT_OPEN = auto()  # somebody runs it, or it has ended: the hint was a double
+    UNWANTED = auto()  # its job no longer wants it
+    NO_PLACE = auto()  # its job runs as many at once as its owner allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: Verdict
+    reason: str = ""
+
+
+def judge(job: Job, run: Run) -> Judgement:
+    if run.status not in CLAIMABLE:
+        return Judgement(Verdict.NOT_OPEN, f"the run is {run.status}")
+    if unwanted := _why_unwanted(job, run):
+        return Judgement(Verdict.UNWANTED, unwanted)
+    if not run.holds_place and job.running >= job.spec.max_concurrency:
+        return Judgement(
+            Verdict.NO_PLACE, f"{job.running} of at most {job.spec.max_concurrency} runs were under way"
+        )
+    return Judgement(Verdict.CLAIMABLE)
+
+
+def _why_unwanted(job: Job, run: Run) -> str | None:
+    if job.status is not JobStatus.SCHEDULED:
+        return f"the job is {job.status}"
+    if run.generation != job.generation and job.changed_at <= run.due_at:
+        return "the job was changed before the run was due"
+    return None
+
+
+def claimed(job: Job, run: Run, executor_id: str, now: datetime) -> tuple[Job, Run]:
+    """What the job and the run become. The task starts at `not_before` or now, whichever is later."""
+    job_after = job.evolve(fence=job.fence + 1, running=job.running + (0 if run.holds_place else 1))
+    run_after = run.evolve(
+        status=RunStatus.RUNNING,
+        attempt=run.attempt + 1,
+        fence=job_after.fence,
+        executor_id=executor_id,
+        claimed_at=now,
+        start_time=max(now, run.not_before),
+        end_time=None,
+        modified_time=now,
+        deadline_at=now + LEASE,
+    )
+    return job_after, run_after

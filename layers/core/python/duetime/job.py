@@ -1,0 +1,87 @@
+"""A job: what its owner asked for (`JobSpec`), and what Duetime keeps about it (`Job`)."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from duetime.errors import IllegalTransition
+from duetime.retry import RetryPolicy
+from duetime.status import JOB_TRANSITIONS, JobStatus, RunStatus
+
+JOB_ID_NAMESPACE: Final = uuid.UUID("5b0c8f1e-6d0b-5a55-9a53-7c1c1f6f3d11")
+
+
+class ScheduleType(StrEnum):
+    IMMEDIATE = "IMMEDIATE"
+
+
+class Priority(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    name: str
+    schedule_type: ScheduleType
+    task: Mapping[str, Any]
+    payload: Any = None
+    priority: Priority = Priority.MEDIUM
+    max_retries: int = 3
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_seconds: int = 60
+    max_concurrency: int = 1
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    job_id: str
+    owner: str
+    spec: JobSpec
+    created_at: datetime
+    updated_at: datetime
+    updated_by: str
+    # When the job last changed in a way that could alter what runs or when. A run that was due before that
+    # still happens.
+    changed_at: datetime
+    status: JobStatus = JobStatus.SCHEDULED
+    next_run_at: datetime | None = None
+    # Counts the changes that could alter what runs or when; part of every planned run's id.
+    generation: int = 1
+    # Counts every change by a person. A claim is refused if it moved since the claim's rules were checked.
+    version: int = 1
+    running: int = 0
+    # Grows with every claim and never shrinks: a target that remembers the highest one it saw can refuse the
+    # late call of a lost worker.
+    fence: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    last_outcome: RunStatus | None = None
+    # Tells a repeated request from a different one under the same Idempotency-Key.
+    request_digest: str | None = None
+
+    def evolve(self, **changes: Any) -> "Job":
+        status = changes.get("status", self.status)
+        if status is not self.status and status not in JOB_TRANSITIONS[self.status]:
+            raise IllegalTransition(f"job {self.job_id} cannot go from {self.status} to {status}")
+        return replace(self, **changes)
+
+
+def new_job_id(owner: str, idempotency_key: str | None) -> str:
+    """The id follows from owner and key, so that a repeated request meets its first job in the one conditional
+    write that creates it, and no second item has to remember the key."""
+    if idempotency_key is None:
+        return str(uuid.uuid4())
+    return str(uuid.uuid5(JOB_ID_NAMESPACE, f"{owner}\n{idempotency_key}"))
+
+
+def digest_request(request: Mapping[str, Any]) -> str:
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()

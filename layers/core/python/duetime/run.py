@@ -1,0 +1,101 @@
+"""A run: one time that a job is due, from planned to ended, with every attempt at it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from duetime.errors import IllegalTransition
+from duetime.instants import format_instant
+from duetime.job import Job, Priority
+from duetime.status import RUN_TRANSITIONS, RunStatus
+
+PATIENCE: Final = timedelta(seconds=20)
+"""How long after it could have started a run may stay unclaimed before its hint is taken for lost."""
+
+
+class RunKey(NamedTuple):
+    job_id: str
+    run_id: str
+
+
+class AttemptOutcome(StrEnum):
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """The record of an attempt that ended. The one under way is on the run itself."""
+
+    attempt: int
+    executor_id: str
+    claimed_at: datetime
+    start_time: datetime
+    end_time: datetime
+    outcome: AttemptOutcome
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    job_id: str
+    run_id: str
+    owner: str
+    priority: Priority
+    generation: int
+    due_at: datetime
+    # The earliest start of the next attempt: `due_at`, and after a failure the end of its backoff.
+    not_before: datetime
+    max_attempt: int
+    modified_time: datetime
+    status: RunStatus = RunStatus.QUEUED
+    attempt: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    fence: int | None = None
+    executor_id: str | None = None
+    claimed_at: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    # By when somebody must have moved an open run; what is older is found on the watch index.
+    deadline_at: datetime | None = None
+    error_message: str | None = None
+    result: Any = None
+
+    @property
+    def key(self) -> RunKey:
+        return RunKey(self.job_id, self.run_id)
+
+    @property
+    def holds_place(self) -> bool:
+        """Whether it counts in its job's `running`. A run between attempts keeps its place."""
+        return self.status in (RunStatus.RUNNING, RunStatus.RETRYING)
+
+    def evolve(self, **changes: Any) -> "Run":
+        status = changes.get("status", self.status)
+        if status is not self.status and status not in RUN_TRANSITIONS[self.status]:
+            raise IllegalTransition(f"run {self.run_id} cannot go from {self.status} to {status}")
+        return replace(self, **changes)
+
+
+def run_id_for(job_id: str, generation: int, nominal_at: datetime) -> str:
+    """Sorts by time, and follows from what it names, so that planning twice plans once. The job's part makes it
+    unique across jobs too: it is the idempotency key that targets receive."""
+    moment = format_instant(nominal_at).replace("-", "").replace(":", "").replace(".", "")
+    return f"{moment}-{generation}-{job_id.replace('-', '')[:16]}"
+
+
+def planned_run(job: Job, nominal_at: datetime, now: datetime) -> Run:
+    return Run(
+        job_id=job.job_id,
+        run_id=run_id_for(job.job_id, job.generation, nominal_at),
+        owner=job.owner,
+        priority=job.spec.priority,
+        generation=job.generation,
+        due_at=nominal_at,
+        not_before=nominal_at,
+        max_attempt=1 + job.spec.max_retries,
+        modified_time=now,
+        deadline_at=nominal_at + PATIENCE,
+    )

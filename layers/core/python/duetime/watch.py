@@ -1,0 +1,38 @@
+"""Where a run stands on the watch index: a key spread over a constant number of values, and a time.
+
+One sparse index answers three questions: which open runs are past their deadline, what a worker is running, and
+which runs are dead letters. A run that has ended well is not on it.
+"""
+
+import hashlib
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from duetime.run import Run
+from duetime.status import OPEN, RunStatus
+
+SPREAD: Final = 64
+"""DynamoDB takes 1,000 writes a second on one key value. A run costs the index 4 (queued, claimed: out and in,
+ended), so 10,000 runs a second need at least 40 values. Constant: changing it would hide what is on the index."""
+
+
+class Watch(NamedTuple):
+    key: str
+    at: datetime
+
+
+def watch_of(run: Run) -> Watch | None:
+    if run.status is RunStatus.DEAD_LETTERED:
+        assert run.end_time is not None
+        return Watch(f"dead#{spread(run.run_id)}", run.end_time)
+    if run.status in OPEN and run.deadline_at is not None:
+        # What a worker runs is together under one key, so that one query answers for a worker.
+        subject = run.executor_id if run.status is RunStatus.RUNNING else run.run_id
+        assert subject is not None
+        return Watch(f"open#{spread(subject)}", run.deadline_at)
+    return None
+
+
+def spread(text: str, over: int = SPREAD) -> int:
+    """A hash that is the same in every process and version, unlike Python's own."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) % over
