@@ -61,7 +61,11 @@ def item_to_job(item: Item) -> Job:
         }
     )
     state = _picked(values, Job) | {"spec": spec, "status": JobStatus(values["status"])}
-    return Job(**_typed(state, {"last_outcome": RunStatus}, ("created_at", "updated_at", "changed_at", "next_run_at")))
+    return Job(
+        **_typed(
+            state, {"last_outcome": RunStatus}, ("created_at", "updated_at", "changed_at", "next_run_at")
+        )
+    )
 
 
 def run_to_item(run: Run) -> Item:

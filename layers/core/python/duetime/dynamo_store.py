@@ -63,7 +63,9 @@ class DynamoStore:
         wanted = list(dict.fromkeys(keys))
         jobs = {job_id: {"job_id": to_value(job_id)} for job_id, _ in wanted}
         runs = [{"job_id": to_value(job_id), "run_id": to_value(run_id)} for job_id, run_id in wanted]
-        items = self._get_all([(self._jobs, key) for key in jobs.values()] + [(self._runs, key) for key in runs])
+        items = self._get_all(
+            [(self._jobs, key) for key in jobs.values()] + [(self._runs, key) for key in runs]
+        )
         job_by_id = {job.job_id: job for job in map(item_to_job, items[self._jobs])}
         run_by_key = {run.key: run for run in map(item_to_run, items[self._runs])}
         return {
@@ -116,8 +118,16 @@ class DynamoStore:
         return True
 
     def drop(self, seen: Run, after: Run) -> bool:
-        guarded = self._update_run(after).only_if(status=seen.status, attempt=seen.attempt)
-        return self._try(guarded.set(error_message=after.error_message))
+        run = self._update_run(after).only_if(status=seen.status, attempt=seen.attempt)
+        run.set(error_message=after.error_message)
+        if not seen.holds_place:
+            return self._try(run)
+        job = self._update_job(seen).add(running=-1)
+        try:
+            transact(self._client, [{"Update": run.request()}, {"Update": job.request()}])
+        except ConditionFailed:
+            return False
+        return True
 
     def mark_dead_lettered(self, after: Run) -> bool:
         return self._try(self._update_run(after).only_if(status=RunStatus.FAILED))

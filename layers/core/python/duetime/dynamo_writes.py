@@ -63,7 +63,9 @@ class Update:
         return self
 
     def add(self, **amounts: int) -> "Update":
-        self._adds += [f"{self._name(name)} {self._value(amount)}" for name, amount in amounts.items() if amount]
+        self._adds += [
+            f"{self._name(name)} {self._value(amount)}" for name, amount in amounts.items() if amount
+        ]
         return self
 
     def only_if(self, **expected: Any) -> "Update":
@@ -88,7 +90,9 @@ class Update:
         return guards | {
             "TableName": self.table,
             "Key": {name: to_value(value) for name, value in self.key.items()},
-            "UpdateExpression": " ".join(f"{verb} {', '.join(parts)}" for verb, parts in actions.items() if parts),
+            "UpdateExpression": " ".join(
+                f"{verb} {', '.join(parts)}" for verb, parts in actions.items() if parts
+            ),
             "ExpressionAttributeNames": self._names,
             "ExpressionAttributeValues": self._values,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

@@ -32,10 +32,14 @@ def succeeded(run: Run, result: Any, started_at: datetime, now: datetime) -> Run
     return _ended(run, RunStatus.SUCCEEDED, record).evolve(result=result, error_message=None)
 
 
-def failed(job: Job, run: Run, error: TaskError, started_at: datetime, now: datetime, fraction: Fraction) -> Run:
+def failed(
+    job: Job, run: Run, error: TaskError, started_at: datetime, now: datetime, fraction: Fraction
+) -> Run:
     record = _record(run, started_at, now, AttemptOutcome.FAILED, str(error))
     if isinstance(error, PermanentFailure) or run.attempt >= run.max_attempt:
-        return _ended(run, RunStatus.FAILED, record).evolve(error_message=str(error), deadline_at=now + PATIENCE)
+        return _ended(run, RunStatus.FAILED, record).evolve(
+            error_message=str(error), deadline_at=now + PATIENCE
+        )
     return _ended(run, RunStatus.RETRYING, record).evolve(
         error_message=str(error),
         not_before=(not_before := now + _delay(job, run, error, fraction)),

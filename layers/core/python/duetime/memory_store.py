@@ -76,6 +76,8 @@ class MemoryStore:
             if (there.status, there.attempt) != (seen.status, seen.attempt):
                 return False
             self._runs[seen.key] = after
+            job = self._jobs[seen.job_id]
+            self._jobs[seen.job_id] = job.evolve(running=job.running - int(seen.holds_place))
             return True
 
     def mark_dead_lettered(self, after: Run) -> bool:
@@ -105,6 +107,4 @@ def _with_effect(job: Job, effect: JobEffect) -> Job:
 
 
 def _may_complete(job: Job, run: Run) -> bool:
-    return (
-        job.status is JobStatus.SCHEDULED and job.generation == run.generation and job.next_run_at is None
-    )
+    return job.status is JobStatus.SCHEDULED and job.generation == run.generation and job.next_run_at is None

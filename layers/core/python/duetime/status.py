@@ -15,7 +15,9 @@ class JobStatus(StrEnum):
 class RunStatus(StrEnum):
     QUEUED = "QUEUED"  # planned or hinted; a worker's claim moves it on
     RUNNING = "RUNNING"  # a worker holds its lease; that worker moves it on
-    RETRYING = "RETRYING"  # an attempt failed and another is due at `not_before`; a worker's claim moves it on
+    RETRYING = (
+        "RETRYING"  # an attempt failed and another is due at `not_before`; a worker's claim moves it on
+    )
     SUCCEEDED = "SUCCEEDED"  # final
     FAILED = "FAILED"  # no attempts left; the enqueuer moves it on, once it is on the dead-letter queue
     DEAD_LETTERED = "DEAD_LETTERED"  # on the dead-letter queue; a redrive moves it on

@@ -50,7 +50,8 @@ class Store(Protocol):
         nothing more is planned. False: the lease was lost, nothing was written."""
 
     def drop(self, seen: Run, after: Run) -> bool:
-        """End a run that never started (CANCELLED or SKIPPED), if it is as `seen`. False: it has moved on."""
+        """End a run that will not be attempted (again), CANCELLED or SKIPPED, if it is as `seen`; if it held a place,
+        free it. False: it has moved on, nothing was written."""
 
     def mark_dead_lettered(self, after: Run) -> bool:
         """FAILED → DEAD_LETTERED. False: it was not FAILED any more."""

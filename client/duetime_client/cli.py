@@ -1,0 +1,94 @@
+"""The `duetime` command: thin over the client, so that whatever it does a program can do too."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boto3
+import click
+
+from duetime_client.client import ApiError, Client
+
+_STACK_FILE = Path("local/stack.json")
+
+Result = TypeVar("Result")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--api-url", envvar="DUETIME_API_URL", help="The deployment's URL. Needs AWS credentials to sign with."
+)
+@click.option("--region", envvar="AWS_REGION", help="The deployment's region.")
+@click.option(
+    "--stack-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=_STACK_FILE,
+    show_default=True,
+    help="Where `make up` wrote the local stack's address and key; read when there is no --api-url.",
+)
+@click.pass_context
+def main(context: click.Context, api_url: str | None, region: str | None, stack_file: Path) -> None:
+    """Submit jobs to Duetime and see what became of them."""
+    context.obj = lambda: _connect(api_url, region, stack_file)
+
+
+@main.command()
+@click.argument("job", type=click.File(encoding="utf-8"))
+@click.option("--idempotency-key", help="Repeating the command with the same key makes no second job.")
+@click.pass_obj
+def submit(connect: Callable[[], Client], job: Any, idempotency_key: str | None) -> None:
+    """Submit the job in the file JOB (JSON; - reads standard input)."""
+    try:
+        body = json.load(job)
+    except ValueError as error:
+        raise click.ClickException(f"{job.name} is not JSON: {error}") from error
+    _show(lambda: connect().create_job(body, idempotency_key=idempotency_key))
+
+
+@main.command()
+@click.argument("job_id")
+@click.pass_obj
+def get(connect: Callable[[], Client], job_id: str) -> None:
+    """Show a job."""
+    _show(lambda: connect().get_job(job_id))
+
+
+@main.command()
+@click.argument("job_id")
+@click.pass_obj
+def status(connect: Callable[[], Client], job_id: str) -> None:
+    """Show a job's status and its latest run."""
+    _show(lambda: connect().get_status(job_id))
+
+
+@main.command()
+@click.argument("job_id")
+@click.option("--limit", type=click.IntRange(1, 100), help="How many runs at the most.")
+@click.option("--page-token", help="The next_page_token of the page before.")
+@click.pass_obj
+def runs(connect: Callable[[], Client], job_id: str, limit: int | None, page_token: str | None) -> None:
+    """List a job's runs, the latest first."""
+    _show(lambda: connect().list_runs(job_id, limit=limit, page_token=page_token))
+
+
+def _connect(api_url: str | None, region: str | None, stack_file: Path) -> Client:
+    if api_url is None:
+        if not stack_file.exists():
+            raise click.ClickException(f"{stack_file} does not exist: run `make up`, or give --api-url")
+        return Client.from_stack_file(stack_file)
+    session = boto3.Session()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise click.ClickException("there are no AWS credentials to sign with: set AWS_PROFILE, for instance")
+    if not (chosen := region or session.region_name or os.environ.get("AWS_DEFAULT_REGION")):
+        raise click.ClickException("the deployment's region is not known: give --region")
+    return Client(api_url, chosen, credentials)
+
+
+def _show(call: Callable[[], dict[str, Any]]) -> None:
+    try:
+        click.echo(json.dumps(call(), indent=2))
+    except ApiError as error:
+        raise click.ClickException(str(error)) from error

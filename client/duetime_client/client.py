@@ -1,0 +1,80 @@
+"""Signed calls to a Duetime deployment, one method a route."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+Json = dict[str, Any]
+
+
+class ApiError(Exception):
+    """The API refused or failed. `problem` is its RFC 9457 answer, where it gave one."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        detail = problem.get("detail") or problem.get("message") or "no further detail"
+        super().__init__(f"the API answered {status}: {detail}")
+        self.status = status
+        self.problem = problem
+
+
+class Client:
+    def __init__(self, api_url: str, region: str, credentials: Credentials | None) -> None:
+        """Without credentials nothing is signed, and the API refuses: that is for tests."""
+        self._api_url = api_url.rstrip("/")
+        self._region = region
+        self._credentials = credentials
+        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=5, read=35))
+
+    @classmethod
+    def from_stack_file(cls, path: str | Path) -> "Client":
+        stack = json.loads(Path(path).read_text())
+        credentials = Credentials(stack["access_key_id"], stack["secret_access_key"])
+        return cls(stack["api_url"], stack["region"], credentials)
+
+    def create_job(self, job: Mapping[str, Any], *, idempotency_key: str | None = None) -> Json:
+        return self._call("POST", "/jobs", body=job, headers=_idempotent(idempotency_key))
+
+    def get_job(self, job_id: str) -> Json:
+        return self._call("GET", f"/jobs/{quote(job_id, safe='')}")
+
+    def get_status(self, job_id: str) -> Json:
+        return self._call("GET", f"/jobs/{quote(job_id, safe='')}/status")
+
+    def list_runs(self, job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Json:
+        asked = {"limit": limit, "page_token": page_token}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return self._call("GET", f"/jobs/{quote(job_id, safe='')}/runs" + (f"?{query}" if query else ""))
+
+    def _call(
+        self, method: str, path: str, *, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Json:
+        data = None if body is None else json.dumps(body)
+        request = AWSRequest(method, self._api_url + path, data=data, headers={"Accept": "application/json"})
+        request.headers.update({"Content-Type": "application/json"} if data else {})
+        request.headers.update(headers or {})
+        if self._credentials:
+            SigV4Auth(self._credentials, "execute-api", self._region).add_auth(request)
+        answer = self._http.request(method, request.url, body=data, headers=dict(request.headers.items()))
+        return _decoded(answer)
+
+
+def _idempotent(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"Idempotency-Key": key}
+
+
+def _decoded(answer: urllib3.BaseHTTPResponse) -> Json:
+    try:
+        content = json.loads(answer.data)
+    except ValueError:
+        content = {"detail": answer.data.decode("utf-8", "replace")}
+    if answer.status >= 400:
+        raise ApiError(answer.status, content if isinstance(content, dict) else {"detail": str(content)})
+    decoded: Json = content
+    return decoded

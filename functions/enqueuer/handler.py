@@ -1,0 +1,42 @@
+"""Tells the queues what the runs' stream says: a hint for a run that waits, a dead letter for one that failed."""
+
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+from duetime.clock import SystemClock
+from duetime.dynamo_items import item_to_run
+from duetime.dynamo_store import DynamoStore
+from duetime.enqueuing import Change, announce
+from duetime.settings import Settings
+from duetime.sqs_run_queues import SqsRunQueues
+from duetime.status import RunStatus
+
+settings = Settings.from_environment()
+clock = SystemClock()
+# It marks runs as dead-lettered and never touches a job.
+store = DynamoStore(boto3.client("dynamodb"), jobs_table="", runs_table=settings.runs_table)
+queues = SqsRunQueues(
+    boto3.client("sqs"),
+    run_queue_urls=settings.run_queue_urls,
+    dead_letter_queue_urls=settings.dead_letter_queue_urls,
+)
+logger = Logger()
+
+
+@logger.inject_lambda_context
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ARG001
+    records = event["Records"]
+    changes = [_change_in(record["dynamodb"]) for record in records]
+    untold = announce(changes, queues, store, clock)
+    if not untold:
+        return {"batchItemFailures": []}
+    logger.warning("some runs could not be announced", runs=[key.run_id for key in untold])
+    # Lambda starts again from the first failure named; what comes after it is told again, which does no harm.
+    first = next(i for i, change in enumerate(changes) if change.run.key in untold)
+    return {"batchItemFailures": [{"itemIdentifier": records[first]["dynamodb"]["SequenceNumber"]}]}
+
+
+def _change_in(record: dict[str, Any]) -> Change:
+    before = record.get("OldImage")
+    return Change(item_to_run(record["NewImage"]), RunStatus(before["status"]["S"]) if before else None)
