@@ -1,5 +1,5 @@
 """The Python client of Duetime."""
 
-from duetime_client.client import ApiError, Client
+from duetime_client.client import ApiError, Client, Unreachable
 
-__all__ = ["ApiError", "Client"]
+__all__ = ["ApiError", "Client", "Unreachable"]

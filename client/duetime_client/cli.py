@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import boto3
 import click
 
-from duetime_client.client import ApiError, Client
+from duetime_client.client import ApiError, Client, Unreachable
 
 _STACK_FILE = Path("local/stack.json")
 
@@ -90,5 +90,5 @@ def _connect(api_url: str | None, region: str | None, stack_file: Path) -> Clien
 def _show(call: Callable[[], dict[str, Any]]) -> None:
     try:
         click.echo(json.dumps(call(), indent=2))
-    except ApiError as error:
+    except (ApiError, Unreachable) as error:
         raise click.ClickException(str(error)) from error

@@ -10,6 +10,7 @@ import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from urllib3.exceptions import HTTPError
 
 Json = dict[str, Any]
 
@@ -22,6 +23,10 @@ class ApiError(Exception):
         super().__init__(f"the API answered {status}: {detail}")
         self.status = status
         self.problem = problem
+
+
+class Unreachable(Exception):
+    """No answer came. The request may or may not have been carried out: repeat it with its Idempotency-Key."""
 
 
 class Client:
@@ -56,12 +61,14 @@ class Client:
         self, method: str, path: str, *, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Json:
         data = None if body is None else json.dumps(body)
-        request = AWSRequest(method, self._api_url + path, data=data, headers={"Accept": "application/json"})
-        request.headers.update({"Content-Type": "application/json"} if data else {})
-        request.headers.update(headers or {})
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        request = AWSRequest(method, self._api_url + path, data=data, headers=sent)
         if self._credentials:
             SigV4Auth(self._credentials, "execute-api", self._region).add_auth(request)
-        answer = self._http.request(method, request.url, body=data, headers=dict(request.headers.items()))
+        try:
+            answer = self._http.request(method, request.url, body=data, headers=dict(request.headers.items()))
+        except HTTPError as error:
+            raise Unreachable(f"{self._api_url} did not answer: {error}") from error
         return _decoded(answer)
 
 

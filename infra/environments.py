@@ -1,0 +1,134 @@
+"""One frozen block of settings per environment, read from cdk.json. docs/environments.md says what each is for."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from infra.settings import Place, SettingsError, between, each, is_cidr, one_of, read_block
+
+PRIORITIES = ("high", "medium", "low")
+# The only values that CloudWatch Logs takes; longer ones are left out.
+LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365)
+
+
+@dataclass(frozen=True)
+class Concurrency:
+    """At most so many workers at once; costs nothing while idle, and grows by 300 a minute."""
+
+    max_concurrency: int = between(2, 1000)
+
+
+@dataclass(frozen=True)
+class Pollers:
+    """Pollers that are always there. AWS lets a mapping have these or a maximum concurrency, not both."""
+
+    min_pollers: int = between(2, 200)
+    max_pollers: int = between(2, 2000)
+
+    def __post_init__(self) -> None:
+        if self.min_pollers > self.max_pollers:
+            raise ValueError(
+                f"has min_pollers {self.min_pollers} above max_pollers {self.max_pollers} in cdk.json"
+            )
+
+
+@dataclass(frozen=True)
+class Scaling:
+    high: Concurrency | Pollers
+    medium: Concurrency | Pollers
+    low: Concurrency | Pollers
+
+    def by_priority(self) -> Iterator[tuple[str, Concurrency | Pollers]]:
+        return ((priority, getattr(self, priority)) for priority in PRIORITIES)
+
+
+@dataclass(frozen=True)
+class Handler:
+    memory_mb: int = between(128, 10240)
+
+
+@dataclass(frozen=True)
+class Enqueuer:
+    memory_mb: int = between(128, 10240)
+    stream_parallelization: int = between(1, 10)
+
+
+@dataclass(frozen=True)
+class Worker:
+    scaling: Scaling
+    memory_mb: int = between(128, 10240)
+
+
+@dataclass(frozen=True)
+class Api:
+    requests_per_second: int = between(1, 1_000_000)
+    burst: int = between(1, 1_000_000)
+
+
+@dataclass(frozen=True)
+class Throughput:
+    # What a new on-demand table has anyway; AWS refuses to warm it to less.
+    reads_per_second: int = between(12_000, 10_000_000)
+    writes_per_second: int = between(4_000, 10_000_000)
+
+
+@dataclass(frozen=True)
+class WarmThroughput:
+    jobs: Throughput
+    jobs_waiting: Throughput
+    jobs_by_owner: Throughput
+    runs: Throughput
+    runs_watch: Throughput
+
+
+@dataclass(frozen=True)
+class Retention:
+    function_log_days: int = one_of(*LOG_DAYS)
+    run_log_days: int = between(1, 3650)
+    run_result_days: int = between(1, 3650)
+
+
+@dataclass(frozen=True)
+class AllowedTargets:
+    python: tuple[str, ...]
+    http_private_addresses: tuple[str, ...] = each(is_cidr)
+
+
+@dataclass(frozen=True)
+class Settings:
+    keep_data: bool
+    # Off only where there is no TLS to insist on: the emulator enforces the policy, and speaks plain HTTP.
+    tls_only: bool
+    admins: tuple[str, ...]
+    allowed_targets: AllowedTargets
+    retention: Retention
+    api: Api
+    job_service: Handler
+    job_search: Handler
+    enqueuer: Enqueuer
+    worker: Worker
+    warm_throughput: WarmThroughput | None
+    log_level: str = one_of("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@dataclass(frozen=True)
+class Environment:
+    name: str
+    settings: Settings
+
+    @property
+    def is_local(self) -> bool:
+        return self.name == "local"
+
+
+def read_environment(name: object, blocks: object) -> Environment:
+    """`name` is what `-c env=NAME` said, `blocks` is `environments` in the context of cdk.json."""
+    if not isinstance(blocks, Mapping) or not blocks:
+        raise SettingsError(
+            "cdk.json has no 'environments' in its context: run the CDK from the folder of cdk.json"
+        )
+    listed = ", ".join(blocks)
+    if not name:
+        raise SettingsError(f"no environment was given: add '-c env=NAME', where NAME is one of {listed}")
+    if not isinstance(name, str) or name not in blocks:
+        raise SettingsError(f"environment '{name}' is not in cdk.json, which has {listed}")
+    return Environment(name, read_block(Settings, blocks[name], Place(name)))

@@ -1,0 +1,1 @@
+"""A handful of jobs through the running stack, for people to watch."""

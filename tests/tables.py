@@ -1,0 +1,41 @@
+"""The two tables, for tests without a deployed stack. tests/infra asserts that the stack's have the same keys."""
+
+from typing import Any
+
+JOBS, RUNS = "jobs", "runs"
+
+
+def create_tables(client: Any) -> None:
+    client.create_table(
+        TableName=JOBS,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=_attributes(
+            job_id="S", shard="N", next_run_at="S", owner_bucket="S", created_at="S"
+        ),
+        KeySchema=_keys("job_id"),
+        GlobalSecondaryIndexes=[
+            _index("waiting", "shard", "next_run_at"),
+            _index("by_owner", "owner_bucket", "created_at"),
+        ],
+    )
+    client.create_table(
+        TableName=RUNS,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=_attributes(job_id="S", run_id="S", watch_key="S", watch_at="S"),
+        KeySchema=_keys("job_id", "run_id"),
+        GlobalSecondaryIndexes=[_index("watch", "watch_key", "watch_at")],
+    )
+
+
+def _attributes(**types: str) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
+
+
+def _keys(*names: str) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)
+    ]
+
+
+def _index(name: str, *keys: str) -> dict[str, Any]:
+    return {"IndexName": name, "KeySchema": _keys(*keys), "Projection": {"ProjectionType": "KEYS_ONLY"}}
