@@ -15,12 +15,12 @@ GREET = {"type": "python", "function": "duetime_examples.greetings:greet"}
 
 
 def a_spec(**changes: Any) -> JobSpec:
-    values = {"name": "Daily payout", "schedule_type": ScheduleType.IMMEDIATE, "task": GREET}
+    values: dict[str, Any] = {"name": "Daily payout", "schedule_type": ScheduleType.IMMEDIATE, "task": GREET}
     return JobSpec(**values | changes)
 
 
 def a_job(**changes: Any) -> Job:
-    values = {
+    values: dict[str, Any] = {
         "job_id": str(uuid.uuid4()),
         "owner": OWNER,
         "spec": a_spec(),

@@ -1,0 +1,99 @@
+"""What the handlers do when AWS does not."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from duetime.errors import ConfigurationError
+
+from tests.factories import a_job, a_run
+from tests.functions.conftest import Context, sample
+
+Load = Callable[[str], ModuleType]
+
+
+def failing(*_: Any, **__: Any) -> Any:
+    raise ClientError({"Error": {"Code": "InternalServerError", "Message": "secret insides"}}, "Anything")
+
+
+def test_a_message_that_sqs_refused_is_reported_from_its_record_on(
+    load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueuer = load_function("enqueuer")
+    refused = {"Successful": [], "Failed": [{"Id": "0", "SenderFault": False, "Code": "InternalError"}]}
+    monkeypatch.setattr(enqueuer.queues._client, "send_message_batch", lambda **_: refused)
+    assert enqueuer.handle(sample("stream_run_queued"), Context()) == {
+        "batchItemFailures": [{"itemIdentifier": "100"}]
+    }
+
+
+def test_a_dead_letter_that_could_not_be_sent_is_not_marked(
+    load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueuer = load_function("enqueuer")
+    event = sample("stream_run_failed")
+    boto3.client("dynamodb").put_item(TableName="runs", Item=event["Records"][0]["dynamodb"]["NewImage"])
+    refused = {"Successful": [], "Failed": [{"Id": "0", "SenderFault": False, "Code": "InternalError"}]}
+    monkeypatch.setattr(enqueuer.queues._client, "send_message_batch", lambda **_: refused)
+    assert enqueuer.handle(event, Context()) == {"batchItemFailures": [{"itemIdentifier": "200"}]}
+    assert boto3.client("dynamodb").scan(TableName="runs")["Items"][0]["status"]["S"] == "FAILED"
+
+
+def test_a_run_whose_claim_fails_gives_its_message_back(
+    load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = load_function("worker")
+    job = a_job(job_id="3f1f7c52-9d5c-4a44-8f1b-6d1a2c9f0b11")
+    worker.store.create(job, [a_run(job)])
+    monkeypatch.setattr(worker.client, "transact_write_items", failing)
+    assert worker.handle(sample("sqs_hint"), Context()) == {
+        "batchItemFailures": [{"itemIdentifier": "message-1"}]
+    }
+
+
+def test_a_failing_table_is_a_500_that_tells_nothing(
+    load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = load_function("job_service")
+    monkeypatch.setattr(service.store, "create", failing)
+    answer = service.handle(sample("http_post_jobs_immediate"), Context())
+    assert answer["statusCode"] == 500
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    assert "secret" not in answer["body"]
+
+
+@pytest.mark.parametrize("name", ["DUETIME_JOBS_TABLE", "DUETIME_ALLOWED_TARGETS", "DUETIME_ADMINS"])
+def test_a_missing_setting_names_itself_at_the_start(
+    name: str, load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(name)
+    with pytest.raises(ConfigurationError, match=name):
+        load_function("job_service")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DUETIME_RUN_QUEUE_URLS", "{"),
+        ("DUETIME_RUN_QUEUE_URLS", '{"high": "x"}'),
+        ("DUETIME_DEAD_LETTER_QUEUE_URLS", "[]"),
+    ],
+)
+def test_a_malformed_setting_names_itself_at_the_start(
+    name: str, value: str, load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=name):
+        load_function("enqueuer")
+
+
+@pytest.mark.parametrize("value", ['{"http_private_addresses": ["nonsense"], "python": []}', "[]", "{}"])
+def test_malformed_targets_name_themselves_at_the_start(
+    value: str, load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUETIME_ALLOWED_TARGETS", value)
+    with pytest.raises(ConfigurationError, match="DUETIME_ALLOWED_TARGETS"):
+        load_function("worker")
