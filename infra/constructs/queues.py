@@ -2,7 +2,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.constructs.nag import acknowledge
+from infra.constructs.nag import NO_TLS_THERE, acknowledge
 from infra.environments import PRIORITIES
 
 LONGEST_RETENTION = Duration.days(14)
@@ -30,6 +30,8 @@ class EncryptedQueue(sqs.Queue):
             retention_period=retention_period,
             dead_letter_queue=dead_letter_queue,
         )
+        if not tls_only:
+            acknowledge(self, "AwsSolutions-SQS4", NO_TLS_THERE)
 
 
 class RedrivenQueue(Construct):

@@ -2,7 +2,7 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.constructs.nag import acknowledge
+from infra.constructs.nag import NO_TLS_THERE, acknowledge
 from infra.environments import Retention
 
 
@@ -27,6 +27,8 @@ class SpillBucket(s3.Bucket):
             ],
             removal_policy=RemovalPolicy.RETAIN if keep_data else RemovalPolicy.DESTROY,
         )
+        if not tls_only:
+            acknowledge(self, "AwsSolutions-S10", NO_TLS_THERE)
         acknowledge(
             self,
             "AwsSolutions-S1",
