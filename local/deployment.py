@@ -10,6 +10,7 @@ from local.errors import LocalStackError
 from local.layout import Layout
 from local.progress import Progress
 from local.records import read_record, write_record
+from local.warming import warm_functions
 
 STACK_NAME = "duetime-local"
 
@@ -28,6 +29,7 @@ def deploy(layout: Layout, emulator: Emulator, fingerprint: str, progress: Progr
     layout.deployment_record.unlink(missing_ok=True)
     with progress.step("Deploying it with the CDK CLI"):
         outputs = _run_deployment(layout, emulator)
+    warm_functions(emulator.endpoint_url, progress)
     record = {"token": emulator.token, "fingerprint": fingerprint, "outputs": outputs}
     write_record(layout.deployment_record, record)
     return outputs

@@ -24,16 +24,19 @@ class JobClient(Protocol):
 def show_demo(client: JobClient, console: Console) -> list[Row]:
     with listening() as url:
         with board(console) as shown:
-            rows = _submit(client, demo_jobs(url))
-            rows = _watch(client, rows, shown)
+            rows = _watch(client, _submit(client, demo_jobs(url), shown), shown)
         if isinstance(shown, PlainBoard):
             console.print(render(rows))
     _require_success(rows)
     return rows
 
 
-def _submit(client: JobClient, jobs: Sequence[dict[str, Any]]) -> list[Row]:
-    return [submitted(job, client.create_job(job)["job_id"]) for job in jobs]
+def _submit(client: JobClient, jobs: Sequence[dict[str, Any]], shown: Board) -> list[Row]:
+    rows: list[Row] = []
+    for job in jobs:
+        rows.append(submitted(job, client.create_job(job)["job_id"]))
+        shown.show(rows)
+    return rows
 
 
 def _watch(client: JobClient, rows: list[Row], shown: Board) -> list[Row]:
