@@ -47,7 +47,8 @@ def board(console: Console) -> Iterator[Board]:
 
 
 def render(rows: Sequence[Row]) -> Table:
-    table = Table("Job", "Task", "Priority", "Status")
+    table = Table("Job", "Task", "Priority")
+    table.add_column("Status", no_wrap=True)
     for heading in ("Attempt", "due→start", "start→end"):
         table.add_column(heading, justify="right")
     for row in rows:
