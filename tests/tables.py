@@ -5,9 +5,9 @@ from typing import Any
 JOBS, RUNS = "jobs", "runs"
 
 
-def create_tables(client: Any) -> None:
+def create_tables(client: Any, jobs: str = JOBS, runs: str = RUNS) -> None:
     client.create_table(
-        TableName=JOBS,
+        TableName=jobs,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=_attributes(
             job_id="S", shard="N", next_run_at="S", owner_bucket="S", created_at="S"
@@ -19,7 +19,7 @@ def create_tables(client: Any) -> None:
         ],
     )
     client.create_table(
-        TableName=RUNS,
+        TableName=runs,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=_attributes(job_id="S", run_id="S", watch_key="S", watch_at="S"),
         KeySchema=_keys("job_id", "run_id"),

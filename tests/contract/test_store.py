@@ -1,16 +1,21 @@
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from duetime.claiming import JUDGED
 from duetime.errors import TransientFailure
-from duetime.finishing import dead_lettered, effect_on_job, failed, succeeded
-from duetime.job import Job
+from duetime.finishing import after_the_end, dead_lettered, dropped, failed, judged_at_the_end, succeeded
+from duetime.job import Job, Overlap
+from duetime.pair import JobRun
 from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Run, RunKey
 from duetime.status import JobStatus, RunStatus
-from duetime.store import JobRun, Store
+from duetime.store import Move, Store
+from duetime.timing import CatchUp
+from duetime.watch import shard_of, watch_of
 
-from tests.factories import NOW, a_job, a_pair, a_run, a_spec, claimed_pair
+from tests.factories import NOW, a_cron_job, a_job, a_pair, a_run, a_spec, a_timing, claimed_pair
 
 LATER = NOW + timedelta(seconds=1)
 
@@ -20,11 +25,14 @@ def stored(store: Store, seen: JobRun) -> JobRun:
     return seen
 
 
+def claim(store: Store, seen: JobRun, executor_id: str = "worker-1") -> JobRun | None:
+    return store.exchange(seen, claimed_pair(seen, executor_id), JUDGED)
+
+
 def held(store: Store, **job_changes: object) -> JobRun:
     seen = stored(store, a_pair(**job_changes))
-    after = claimed_pair(seen)
-    assert store.claim(seen, after) is None
-    return after
+    assert claim(store, seen) is None
+    return claimed_pair(seen)
 
 
 def job_of(store: Store, run: Run) -> Job:
@@ -34,199 +42,398 @@ def job_of(store: Store, run: Run) -> Job:
 
 
 def run_of(store: Store, key: RunKey) -> Run:
-    return store.load([key])[key].run
+    run = store.get_run(key)
+    assert run is not None
+    return run
 
 
-def finish(store: Store, after: Run, *, completes_job: bool = True) -> bool:
-    return store.finish(after, effect_on_job(after), completes_job=completes_job)
+def end(store: Store, seen: JobRun, after: Run) -> JobRun | None:
+    return store.exchange(seen, after_the_end(seen, after), judged_at_the_end(seen.job))
 
 
-def test_a_job_and_its_run_read_back_as_they_were_written(store: Store) -> None:
-    spec = a_spec(
-        payload={"amount": 1.5, "whole": 1.0, "empty": [], "text": "ñ \u0000", "none": None},
-        task={"type": "http", "url": "https://example.com", "headers": {}},
-        retry=RetryPolicy(BackoffKind.FIXED, 7, 70),
-        tags=("payments", "eu"),
+class TestWritingAndReading:
+    def test_a_job_and_its_run_read_back_as_they_were_written(self, store: Store) -> None:
+        timing = a_timing(
+            "CRON",
+            cron_expression="*/5 * * * *",
+            timezone="Europe/London",
+            start_at=NOW,
+            end_at=NOW + timedelta(days=9),
+            jitter_seconds=7,
+            dst_gap="skip",
+            dst_overlap="both",
+            catch_up=CatchUp.ALL,
+        )
+        spec = a_spec(
+            timing=timing,
+            payload={"amount": 1.5, "whole": 1.0, "empty": [], "text": "ñ \u0000", "none": None},
+            task={"type": "http", "url": "https://example.com", "headers": {}},
+            retry=RetryPolicy(BackoffKind.FIXED, 7, 70),
+            overlap=Overlap.QUEUE,
+            max_concurrency=4,
+            tags=("payments", "eu"),
+        )
+        job = a_job(
+            spec=spec,
+            next_run_at=LATER,
+            request_digest="abc",
+            last_outcome=RunStatus.FAILED,
+            final_run_id="x",
+            final_ended=True,
+        )
+        run = replace(
+            a_run(job),
+            nominal_at=NOW,
+            missed_from=NOW,
+            manual=True,
+            patient=True,
+            hints=3,
+            called_at=LATER,
+            result={"n": 1.0},
+        )
+        stored(store, JobRun(job, run))
+        assert store.get_job(job.job_id) == job
+        assert store.get_run(run.key) == run
+
+    def test_a_job_of_nothing_but_defaults_reads_back(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        assert store.get_job(seen.job.job_id) == seen.job
+
+    @pytest.mark.parametrize("runs", [0, 1])
+    def test_creating_a_job_again_returns_the_first_and_writes_nothing(self, store: Store, runs: int) -> None:
+        first = a_cron_job()
+        store.create(first, [a_run(first)][:runs])
+        second = a_job(job_id=first.job_id, spec=a_spec(name="another"))
+        assert store.create(second, [a_run(second, at=LATER)][:runs]) == first
+        assert store.get_job(first.job_id) == first
+        assert store.list_runs(first.job_id, limit=10).runs == [a_run(first)][:runs]
+
+    def test_what_is_not_there_is_none(self, store: Store) -> None:
+        seen = a_pair()
+        assert store.get_job(seen.job.job_id) is None
+        assert store.get_run(seen.run.key) is None
+
+    def test_load_leaves_out_what_does_not_exist(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        missing = RunKey(seen.job.job_id, "20000101T000000000Z-1-0000")
+        assert store.load([seen.run.key, missing, seen.run.key]) == {seen.run.key: seen}
+        assert store.load_jobs([seen.job.job_id, a_job().job_id]) == [seen.job]
+
+    def test_load_takes_more_keys_than_one_request_can(self, store: Store) -> None:
+        pairs = [stored(store, a_pair()) for _ in range(60)]
+        assert store.load(pair.run.key for pair in pairs) == {pair.run.key: pair for pair in pairs}
+
+    def test_runs_are_listed_latest_first_in_pages(self, store: Store) -> None:
+        job = a_job()
+        runs = [a_run(job, at=NOW + timedelta(minutes=minute)) for minute in range(5)]
+        store.create(job, runs)
+        first = store.list_runs(job.job_id, limit=3)
+        second = store.list_runs(job.job_id, limit=3, before=first.next_before)
+        assert [*first.runs, *second.runs] == runs[::-1]
+        assert second.next_before is None
+
+    def test_a_page_that_ends_with_the_last_run_is_the_last(self, store: Store) -> None:
+        job = a_job()
+        store.create(job, [a_run(job), a_run(job, at=LATER)])
+        assert store.list_runs(job.job_id, limit=2).next_before is None
+
+    def test_a_job_without_runs_lists_none(self, store: Store) -> None:
+        assert store.list_runs(a_job().job_id, limit=5).runs == []
+
+    def test_a_run_is_added_once(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        again = a_run(seen.job, error_message="planned again")
+        assert not store.add_run(again)
+        assert store.get_run(seen.run.key) == seen.run
+        assert store.add_run(a_run(seen.job, at=LATER))
+
+
+class TestClaims:
+    def test_a_claim_takes_the_lease_a_place_and_a_new_fence(self, store: Store) -> None:
+        after = held(store)
+        assert run_of(store, after.run.key) == after.run
+        assert after.run.deadline_at == NOW + timedelta(seconds=15)
+        assert (job_of(store, after.run).running, job_of(store, after.run).fence) == (1, 1)
+
+    def test_of_many_claims_at_once_exactly_one_wins(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        with ThreadPoolExecutor(8) as threads:
+            won = threads.map(lambda worker: claim(store, seen, f"worker-{worker}") is None, range(24))
+            assert sum(won) == 1
+        assert job_of(store, seen.run).running == 1
+
+    def test_a_lost_claim_returns_what_is_there_and_writes_nothing(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        claim(store, seen, "winner")
+        there = claim(store, seen, "loser")
+        assert there is not None
+        assert there.run == claimed_pair(seen, "winner").run
+        assert job_of(store, seen.run).fence == 1
+
+    @pytest.mark.parametrize("change", [{"version": 1}, {"fence": 5}, {"running": 0}])
+    def test_a_claim_fails_when_the_job_changed_since_it_was_judged(
+        self, store: Store, change: dict[str, int]
+    ) -> None:
+        seen = stored(store, a_pair(version=2, running=1, spec=a_spec(max_concurrency=2)))
+        outdated = JobRun(seen.job.evolve(**change), seen.run)
+        assert claim(store, outdated) == seen
+        assert run_of(store, seen.run.key).status is RunStatus.QUEUED
+
+
+class TestEnds:
+    def test_a_success_frees_the_place_counts_and_completes_the_job(self, store: Store) -> None:
+        after = held(store)
+        ended = succeeded(after.run, {"answer": 1.0}, NOW, LATER)
+        assert end(store, after, ended) is None
+        assert run_of(store, after.run.key) == ended
+        job = job_of(store, after.run)
+        assert (job.status, job.running, job.succeeded, job.failed) == (JobStatus.COMPLETED, 0, 1, 0)
+        assert job.last_outcome is RunStatus.SUCCEEDED
+
+    def test_an_end_under_an_older_fence_records_nothing(self, store: Store) -> None:
+        after = held(store)
+        late = JobRun(after.job, after.run.evolve(fence=0))
+        assert end(store, late, succeeded(late.run, None, NOW, LATER)) == after
+        assert run_of(store, after.run.key) == after.run
+        assert job_of(store, after.run).running == 1
+
+    def test_an_end_recorded_twice_counts_once(self, store: Store) -> None:
+        after = held(store)
+        ended = succeeded(after.run, None, NOW, LATER)
+        assert end(store, after, ended) is None
+        assert end(store, after, ended) is not None
+        assert job_of(store, after.run).succeeded == 1
+
+    def test_runs_that_end_at_the_same_moment_are_all_counted(self, store: Store) -> None:
+        job = a_cron_job(spec={"max_concurrency": 8})
+        runs = [a_run(job, at=NOW + timedelta(minutes=minute)) for minute in range(8)]
+        store.create(job, runs)
+        pairs = []
+        for run in runs:
+            seen = JobRun(job_of(store, run), run)
+            assert claim(store, seen) is None
+            pairs.append(claimed_pair(seen))
+        with ThreadPoolExecutor(8) as threads:
+            ended = threads.map(
+                lambda pair: end(store, pair, succeeded(pair.run, None, NOW, LATER)) is None, pairs
+            )
+            assert all(ended)
+        assert (job_of(store, runs[0]).running, job_of(store, runs[0]).succeeded) == (0, 8)
+
+    def test_an_end_fails_when_the_last_run_became_known_meanwhile(self, store: Store) -> None:
+        job = a_cron_job()
+        seen = stored(store, JobRun(job, a_run(job)))
+        claim(store, seen)
+        after = claimed_pair(seen)
+        assert store.adjust(job, job.evolve(next_run_at=None, final_run_id="last"), {"generation"})
+        there = end(store, after, succeeded(after.run, None, NOW, LATER))
+        assert there is not None
+        assert there.job.final_run_id == "last"
+
+    def test_a_run_between_attempts_keeps_its_place_and_can_be_claimed_again(self, store: Store) -> None:
+        after = held(store)
+        retrying = failed(after.job, after.run, TransientFailure("503"), NOW, LATER, lambda: 0.5)
+        assert end(store, after, retrying) is None
+        assert run_of(store, after.run.key) == retrying
+        assert job_of(store, after.run).running == 1
+        again = JobRun(job_of(store, after.run), retrying)
+        assert claim(store, again) is None
+        assert run_of(store, after.run.key).attempt == 2
+        assert (job_of(store, after.run).running, job_of(store, after.run).fence) == (1, 2)
+
+    def test_a_waiting_run_is_dropped_with_its_reason(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        ended = dropped(seen.run, RunStatus.CANCELLED, "paused", LATER)
+        assert end(store, seen, ended) is None
+        assert run_of(store, seen.run.key) == ended
+        assert (job_of(store, seen.run).running, job_of(store, seen.run).status) == (0, JobStatus.COMPLETED)
+
+    def test_dropping_a_run_between_attempts_frees_its_place_once(self, store: Store) -> None:
+        after = held(store)
+        retrying = failed(after.job, after.run, TransientFailure("503"), NOW, LATER, lambda: 0.5)
+        end(store, after, retrying)
+        seen = JobRun(job_of(store, after.run), retrying)
+        ended = dropped(retrying, RunStatus.CANCELLED, "no", LATER)
+        assert end(store, seen, ended) is None
+        assert end(store, seen, ended) is not None
+        assert job_of(store, after.run).running == 0
+
+    def test_a_run_that_was_claimed_meanwhile_is_not_dropped(self, store: Store) -> None:
+        after = held(store)
+        waiting = JobRun(after.job, a_run(after.job))
+        assert end(store, waiting, dropped(waiting.run, RunStatus.SKIPPED, "no", LATER)) is not None
+        assert run_of(store, after.run.key) == after.run
+
+    def test_a_failed_run_is_marked_dead_lettered_once(self, store: Store) -> None:
+        after = held(store, spec=a_spec(max_retries=0))
+        ended = failed(after.job, after.run, TransientFailure("503"), NOW, LATER, lambda: 0.5)
+        assert end(store, after, ended) is None
+        dead = dead_lettered(ended, LATER)
+        assert [store.advance(ended, dead), store.advance(ended, dead)] == [True, False]
+        assert run_of(store, after.run.key) == dead
+
+    def test_a_run_whose_deadline_moved_is_not_advanced(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        assert store.advance(seen.run, seen.run.evolve(deadline_at=LATER, hints=1))
+        assert not store.advance(seen.run, seen.run.evolve(deadline_at=NOW, hints=1))
+
+    def test_waiters_are_counted_and_cleared_only_as_they_were_seen(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        assert store.adjust(seen.job, seen.job.evolve(waiters=1), {"running"})
+        assert store.adjust(seen.job, seen.job.evolve(waiters=1), {"running"})
+        one = seen.job.evolve(waiters=1)
+        assert not store.adjust(one, one.evolve(waiters=0), {"waiters"})
+        two = seen.job.evolve(waiters=2)
+        assert store.adjust(two, two.evolve(waiters=0), {"waiters"})
+        assert job_of(store, seen.run).waiters == 0
+        # A tally that was counted down to nothing is still as good as one that never was.
+        assert store.adjust(seen.job, seen.job.evolve(waiters=1), {"waiters"})
+
+
+class TestChanges:
+    def test_a_change_writes_what_differs_and_the_runs_that_follow(self, store: Store) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        after = job.evolve(version=2, generation=2, spec=a_spec(name="another", timing=job.spec.timing))
+        run = a_run(after)
+        assert store.change(job, after, [run]) is None
+        assert (store.get_job(job.job_id), store.get_run(run.key)) == (after, run)
+
+    @pytest.mark.parametrize("with_runs", [True, False])
+    def test_a_change_to_an_outdated_version_writes_nothing(self, store: Store, with_runs: bool) -> None:
+        job = a_cron_job(version=3)
+        store.create(job, [])
+        outdated = replace(job, version=2)
+        runs = [a_run(job)] if with_runs else []
+        assert store.change(outdated, outdated.evolve(version=3, generation=2), runs) == job
+        assert store.get_job(job.job_id) == job
+        assert store.get_run(a_run(job).key) is None
+
+    def test_a_change_to_a_job_that_completed_meanwhile_writes_nothing(self, store: Store) -> None:
+        job = a_cron_job(status=JobStatus.COMPLETED, next_run_at=None)
+        store.create(job, [])
+        outdated = replace(job, status=JobStatus.SCHEDULED)
+        paused = outdated.evolve(status=JobStatus.PAUSED, version=2)
+        assert store.change(outdated, paused) == job
+
+    def test_a_change_leaves_alone_what_claims_and_ends_wrote_meanwhile(self, store: Store) -> None:
+        job = a_cron_job()
+        seen = stored(store, JobRun(job, a_run(job)))
+        claim(store, seen)
+        assert store.change(job, job.evolve(version=2, spec=a_spec(name="another"))) is None
+        there = job_of(store, seen.run)
+        assert (there.running, there.fence, there.version) == (1, 1, 2)
+
+
+class TestWaiting:
+    def place(self, store: Store, job: Job, until: timedelta = timedelta(hours=1)) -> list[str]:
+
+        found = store.waiting(shard_of(job.job_id), until=NOW + until, limit=100)
+        return [place.job_id for place in found if place.job_id == job.job_id]
+
+    def test_a_job_is_found_by_its_shard_before_its_time(self, store: Store) -> None:
+        job = a_cron_job(next_run_at=NOW + timedelta(minutes=5))
+        store.create(job, [])
+        assert self.place(store, job) == [job.job_id]
+        assert self.place(store, job, timedelta(minutes=5)) == []
+
+    @pytest.mark.parametrize(
+        "change", [{"status": JobStatus.PAUSED}, {"status": JobStatus.CANCELLED}, {"next_run_at": None}]
     )
-    job = a_job(spec=spec, next_run_at=LATER, request_digest="abc", last_outcome=RunStatus.FAILED)
-    stored(store, JobRun(job, a_run(job)))
-    assert store.get_job(job.job_id) == job
-    assert run_of(store, a_run(job).key) == a_run(job)
+    def test_a_job_that_does_not_wait_is_not_found(self, store: Store, change: dict[str, object]) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        assert store.change(job, job.evolve(version=2, **change)) is None
+        assert self.place(store, job) == []
+
+    def test_a_paused_job_keeps_its_time_and_is_found_again_when_resumed(self, store: Store) -> None:
+        job = a_cron_job(status=JobStatus.PAUSED)
+        store.create(job, [])
+        assert store.get_job(job.job_id) == job
+        store.change(job, job.evolve(status=JobStatus.SCHEDULED, version=2))
+        assert self.place(store, job) == [job.job_id]
+
+    def test_the_jobs_of_a_shard_come_in_order_and_in_pages(self, store: Store) -> None:
+
+        jobs: list[Job] = []
+        while len(jobs) < 7:
+            job = a_cron_job(next_run_at=NOW - timedelta(days=999) + timedelta(seconds=(len(jobs) * 5) % 7))
+            if shard_of(job.job_id) == 11:
+                jobs.append(job)
+                store.create(job, [])
+        expected = sorted((job.next_run_at, job.job_id) for job in jobs)
+        until = NOW - timedelta(days=998)
+        first = store.waiting(11, until=until, limit=3)
+        second = store.waiting(11, until=until, limit=3, after=first[-1])
+        third = store.waiting(11, until=until, limit=3, after=second[-1])
+        assert [len(first), len(second), len(third)] == [3, 3, 1]
+        assert [tuple(place) for place in (*first, *second, *third)] == expected
 
 
-def test_a_job_without_payload_tags_or_digest_reads_back_without_them(store: Store) -> None:
-    seen = stored(store, a_pair())
-    assert store.get_job(seen.job.job_id) == seen.job
+class TestMovingOn:
+    def test_jobs_move_on_each_for_itself(self, store: Store) -> None:
+
+        jobs = [a_cron_job() for _ in range(30)]
+        for job in jobs:
+            store.create(job, [])
+        changed = jobs[7]
+        store.change(changed, changed.evolve(generation=2, version=2))
+        moves = [Move(job, job.evolve(next_run_at=LATER)) for job in jobs]
+        assert store.move_on(moves) == [changed.job_id]
+        assert [job.next_run_at for job in store.load_jobs([jobs[0].job_id])] == [LATER]
+        assert [job.next_run_at for job in store.load_jobs([changed.job_id])] == [NOW]
+        # A second sweep, from what the first one read, moves nothing back.
+        assert set(store.move_on(moves)) == {job.job_id for job in jobs}
+
+    def test_a_job_with_nothing_left_to_plan_leaves_the_index(self, store: Store) -> None:
+
+        job = a_cron_job()
+        store.create(job, [])
+        after = job.evolve(next_run_at=None, final_run_id="last")
+        assert store.move_on([Move(job, after)]) == []
+        assert store.get_job(job.job_id) == after
+
+    def test_a_job_is_completed_only_if_nothing_of_it_runs(self, store: Store) -> None:
+
+        job = a_cron_job()
+        seen = stored(store, JobRun(job, a_run(job)))
+        claim(store, seen)
+        after = job.evolve(next_run_at=None, final_ended=True, status=JobStatus.COMPLETED)
+        assert store.move_on([Move(job, after)]) == [job.job_id]
 
 
-def test_creating_a_job_again_returns_the_first_and_writes_nothing(store: Store) -> None:
-    first = stored(store, a_pair())
-    second = a_job(job_id=first.job.job_id, spec=a_spec(name="another"))
-    assert store.create(second, [a_run(second, at=LATER)]) == first.job
-    assert store.get_job(first.job.job_id) == first.job
-    assert store.list_runs(first.job.job_id, limit=10).runs == [first.run]
+class TestWatch:
+    def watched(self, store: Store, run: Run) -> list[RunKey]:
 
+        watch = watch_of(run)
+        assert watch is not None
+        found = store.open_runs(int(watch.key.removeprefix("open#")), limit=100)
+        return [place.key for place in found if place == (run.deadline_at, run.key)]
 
-def test_a_job_that_is_not_there_is_none(store: Store) -> None:
-    assert store.get_job(a_job().job_id) is None
+    def test_an_open_run_is_watched_until_it_ends(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        assert self.watched(store, seen.run) == [seen.run.key]
+        claim(store, seen)
+        after = claimed_pair(seen)
+        assert self.watched(store, seen.run) == []
+        assert self.watched(store, after.run) == [seen.run.key]
+        end(store, after, succeeded(after.run, None, NOW, LATER))
+        assert self.watched(store, after.run) == []
 
+    def test_watched_runs_come_by_deadline_and_in_pages(self, store: Store) -> None:
 
-def test_load_leaves_out_what_does_not_exist(store: Store) -> None:
-    seen = stored(store, a_pair())
-    missing = RunKey(seen.job.job_id, "20000101T000000000Z-1-0000")
-    assert store.load([seen.run.key, missing, seen.run.key]) == {seen.run.key: seen}
-
-
-def test_load_takes_more_keys_than_one_request_can(store: Store) -> None:
-    pairs = [stored(store, a_pair()) for _ in range(60)]
-    assert store.load(pair.run.key for pair in pairs) == {pair.run.key: pair for pair in pairs}
-
-
-def test_runs_are_listed_latest_first_in_pages(store: Store) -> None:
-    job = a_job()
-    runs = [a_run(job, at=NOW + timedelta(minutes=minute)) for minute in range(5)]
-    store.create(job, runs)
-    first = store.list_runs(job.job_id, limit=3)
-    second = store.list_runs(job.job_id, limit=3, before=first.next_before)
-    assert [*first.runs, *second.runs] == runs[::-1]
-    assert second.next_before is None
-
-
-def test_a_page_that_ends_with_the_last_run_is_the_last(store: Store) -> None:
-    job = a_job()
-    store.create(job, [a_run(job), a_run(job, at=LATER)])
-    assert store.list_runs(job.job_id, limit=2).next_before is None
-
-
-def test_a_job_without_runs_lists_none(store: Store) -> None:
-    assert store.list_runs(a_job().job_id, limit=5).runs == []
-
-
-def test_a_claim_takes_the_lease_a_place_and_a_new_fence(store: Store) -> None:
-    after = held(store)
-    assert run_of(store, after.run.key) == after.run
-    assert after.run.deadline_at == NOW + timedelta(seconds=15)
-    assert (job_of(store, after.run).running, job_of(store, after.run).fence) == (1, 1)
-
-
-def test_of_many_claims_at_once_exactly_one_wins(store: Store) -> None:
-    seen = stored(store, a_pair())
-
-    def claim(worker: int) -> bool:
-        return store.claim(seen, claimed_pair(seen, f"worker-{worker}")) is None
-
-    with ThreadPoolExecutor(8) as threads:
-        assert sum(threads.map(claim, range(24))) == 1
-    assert job_of(store, seen.run).running == 1
-
-
-def test_a_lost_claim_returns_what_is_there_and_writes_nothing(store: Store) -> None:
-    seen = stored(store, a_pair())
-    winner = claimed_pair(seen, "winner")
-    store.claim(seen, winner)
-    there = store.claim(seen, claimed_pair(seen, "loser"))
-    assert there is not None
-    assert there.run == winner.run
-    assert job_of(store, seen.run).fence == 1
-
-
-def test_a_claim_fails_when_the_job_changed_since_it_was_judged(store: Store) -> None:
-    seen = stored(store, a_pair(version=2))
-    outdated = JobRun(seen.job.evolve(version=1), seen.run)
-    assert store.claim(outdated, claimed_pair(outdated)) == seen
-    assert run_of(store, seen.run.key).status is RunStatus.QUEUED
-
-
-def test_a_claim_fails_when_another_run_took_the_last_place(store: Store) -> None:
-    job = a_job()
-    first, second = a_run(job), a_run(job, at=LATER)
-    store.create(job, [first, second])
-    store.claim(JobRun(job, first), claimed_pair(JobRun(job, first)))
-    stale = JobRun(job.evolve(fence=1), second)
-    assert store.claim(stale, claimed_pair(stale)) is not None
-    assert run_of(store, second.key).status is RunStatus.QUEUED
-
-
-def test_a_success_frees_the_place_counts_and_completes_the_job(store: Store) -> None:
-    after = held(store)
-    ended = succeeded(after.run, {"answer": 1.0}, NOW, LATER)
-    assert finish(store, ended)
-    assert run_of(store, after.run.key) == ended
-    job = job_of(store, after.run)
-    assert (job.status, job.running, job.succeeded, job.failed) == (JobStatus.COMPLETED, 0, 1, 0)
-    assert job.last_outcome is RunStatus.SUCCEEDED
-
-
-def test_a_finish_under_an_older_fence_records_nothing(store: Store) -> None:
-    after = held(store)
-    late = succeeded(after.run, None, NOW, LATER).evolve(fence=0)
-    assert not finish(store, late)
-    assert run_of(store, after.run.key) == after.run
-    assert job_of(store, after.run).running == 1
-
-
-def test_a_finish_recorded_twice_counts_once(store: Store) -> None:
-    after = held(store)
-    ended = succeeded(after.run, None, NOW, LATER)
-    assert [finish(store, ended), finish(store, ended)] == [True, False]
-    assert job_of(store, after.run).succeeded == 1
-
-
-@pytest.mark.parametrize("change", [{"next_run_at": LATER}, {"generation": 2}])
-def test_a_job_with_more_to_come_is_not_completed(store: Store, change: dict[str, object]) -> None:
-    job = a_job()
-    run = a_run(job)
-    stored(store, seen := JobRun(job.evolve(**change), run))
-    after = claimed_pair(seen)
-    store.claim(seen, after)
-    assert finish(store, succeeded(after.run, None, NOW, LATER))
-    assert (job_of(store, run).status, job_of(store, run).succeeded) == (JobStatus.SCHEDULED, 1)
-
-
-def test_a_run_between_attempts_keeps_its_place_and_can_be_claimed_again(store: Store) -> None:
-    after = held(store)
-    retrying = failed(after.job, after.run, TransientFailure("503"), NOW, LATER, lambda: 0.5)
-    assert finish(store, retrying, completes_job=False)
-    assert run_of(store, after.run.key) == retrying
-    assert job_of(store, after.run).running == 1
-    again = JobRun(job_of(store, after.run), retrying)
-    second = claimed_pair(again)
-    assert store.claim(again, second) is None
-    assert (second.run.attempt, second.run.fence) == (2, 2)
-    assert job_of(store, after.run).running == 1
-
-
-def test_a_waiting_run_is_dropped_with_its_reason(store: Store) -> None:
-    seen = stored(store, a_pair())
-    ended = seen.run.evolve(
-        status=RunStatus.CANCELLED, error_message="paused", deadline_at=None, modified_time=LATER
-    )
-    assert store.drop(seen.run, ended)
-    assert run_of(store, seen.run.key) == ended
-    assert job_of(store, seen.run).running == 0
-
-
-def test_dropping_a_run_between_attempts_frees_its_place(store: Store) -> None:
-    after = held(store)
-    retrying = failed(after.job, after.run, TransientFailure("503"), NOW, LATER, lambda: 0.5)
-    finish(store, retrying, completes_job=False)
-    assert store.drop(retrying, retrying.evolve(status=RunStatus.CANCELLED, deadline_at=None))
-    assert job_of(store, after.run).running == 0
-    assert not store.drop(retrying, retrying.evolve(status=RunStatus.CANCELLED, deadline_at=None))
-    assert job_of(store, after.run).running == 0
-
-
-def test_a_run_that_was_claimed_meanwhile_is_not_dropped(store: Store) -> None:
-    after = held(store)
-    waiting = a_run(after.job)
-    assert not store.drop(waiting, waiting.evolve(status=RunStatus.SKIPPED))
-    assert run_of(store, waiting.key) == after.run
-
-
-def test_a_failed_run_is_marked_dead_lettered_once(store: Store) -> None:
-    after = held(store, spec=a_spec(max_retries=0))
-    ended = failed(after.job, after.run, TransientFailure("503"), NOW, LATER, lambda: 0.5)
-    assert finish(store, ended)
-    dead = dead_lettered(ended, LATER)
-    assert [store.mark_dead_lettered(dead), store.mark_dead_lettered(dead)] == [True, False]
-    assert run_of(store, after.run.key) == dead
+        job = a_cron_job()
+        early = NOW - timedelta(days=900)
+        runs: list[Run] = []
+        minute = 0
+        while len(runs) < 5:
+            run = a_run(job, at=early + timedelta(minutes=(minute := minute + 1)))
+            run = run.evolve(deadline_at=early + timedelta(seconds=(7 * minute) % 11))
+            watch = watch_of(run)
+            if watch and watch.key == "open#3":
+                runs.append(run)
+        store.create(job, runs)
+        first = store.open_runs(3, limit=3)
+        second = store.open_runs(3, limit=3, after=first[-1])
+        expected = sorted((run.deadline_at, run.key) for run in runs)
+        assert [tuple(place) for place in (*first, *second)][:5] == expected

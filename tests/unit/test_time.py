@@ -43,11 +43,12 @@ def test_the_system_clock_never_returns_from_a_wait_early() -> None:
     assert datetime.now(UTC) >= instant
 
 
-def test_a_hint_is_delayed_by_the_whole_seconds_that_remain() -> None:
+def test_a_hint_is_delayed_by_the_whole_seconds_that_remain_but_for_the_lead() -> None:
     hint = Hint.of(a_run(a_job(), at=NOW + timedelta(seconds=2, milliseconds=900)))
-    assert hint.delay_seconds(NOW) == 2
-    assert hint.delay_seconds(NOW + timedelta(minutes=1)) == 0
-    assert hint.delay_seconds(NOW - timedelta(days=1)) == 900
+    none, second = timedelta(), timedelta(seconds=1)
+    assert [hint.delay_seconds(NOW, lead) for lead in (none, second)] == [2, 1]
+    assert hint.delay_seconds(NOW + timedelta(minutes=1), none) == 0
+    assert hint.delay_seconds(NOW - timedelta(days=1), none) == 900
 
 
 def test_a_hint_survives_its_queue() -> None:

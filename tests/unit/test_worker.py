@@ -3,15 +3,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from duetime.claiming import JUDGED
 from duetime.clock import ManualClock
 from duetime.errors import PermanentFailure, TaskError, TransientFailure
 from duetime.memory_store import MemoryStore
+from duetime.pair import JobRun
 from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Run
 from duetime.status import JobStatus, RunStatus
-from duetime.store import JobRun
 from duetime.tasks import AttemptContext
-from duetime.worker import CLAIM_LEAD, ClaimContended, Worker
+from duetime.worker import CLAIM_LEAD, Contended, Worker
 
 from tests.factories import NOW, a_job, a_pair, a_run, a_spec, claimed_pair
 
@@ -130,14 +131,8 @@ def test_a_run_that_its_job_no_longer_wants_is_cancelled_with_the_reason() -> No
     scene = Scene(a_pair(status=JobStatus.PAUSED))
     assert scene.work() is None
     run = scene.now_stored().run
-    assert (run.status, run.error_message) == (RunStatus.CANCELLED, "the job is PAUSED")
+    assert (run.status, run.error_message) == (RunStatus.CANCELLED, "the job is paused")
     assert scene.attempts == []
-
-
-def test_a_run_without_a_free_place_is_skipped_with_the_reason() -> None:
-    scene = Scene(a_pair(running=1))
-    assert scene.work() is None
-    assert scene.now_stored().run.status is RunStatus.SKIPPED
 
 
 def test_a_worker_that_lost_its_lease_records_nothing() -> None:
@@ -153,13 +148,37 @@ def test_a_worker_that_lost_its_lease_records_nothing() -> None:
 def test_a_claim_is_judged_anew_after_a_lost_race() -> None:
     scene = Scene(a_pair())
     outdated = scene.now_stored()
-    scene.store.claim(outdated, claimed_pair(outdated, "another"))
+    scene.store.exchange(outdated, claimed_pair(outdated, "another"), JUDGED)
     assert scene.worker.work(outdated) is None
     assert scene.now_stored().run.executor_id == "another"
 
 
 def test_a_claim_that_never_wins_gives_the_hint_back() -> None:
     scene = Scene(a_pair())
-    scene.store.claim = lambda seen, after: seen  # type: ignore[method-assign]
-    with pytest.raises(ClaimContended):
+    scene.store.exchange = lambda seen, after, judged: seen  # type: ignore[method-assign]
+    with pytest.raises(Contended):
         scene.work()
+
+
+def test_a_cancellation_in_the_last_second_wins() -> None:
+    job = a_job()
+    due = NOW + timedelta(seconds=1)
+    scene = Scene(JobRun(job, a_run(job, at=due)))
+    seen = scene.now_stored()
+    scene.store.change(seen.job, seen.job.evolve(status=JobStatus.CANCELLED, version=2))
+    assert scene.worker.work(seen) is None
+    assert scene.now_stored().run.error_message == "the job was cancelled"
+    assert scene.attempts == []
+
+
+def test_a_job_that_changed_while_its_run_went_on_goes_on_and_the_outcome_counts() -> None:
+    def reschedule(_: AttemptContext) -> None:
+        job = scene.now_stored().job
+        later = NOW + timedelta(hours=1)
+        after = job.evolve(generation=2, version=2, next_run_at=later, final_run_id=None)
+        scene.store.change(job, after)
+
+    scene = Scene(a_pair(), reschedule)
+    assert scene.work() is not None
+    job = scene.now_stored().job
+    assert (job.status, job.succeeded, job.running) == (JobStatus.SCHEDULED, 1, 0)

@@ -1,6 +1,6 @@
 """The claim arbitrates: nothing is executed unless these rules held at the moment of the conditional write.
 
-`judge` is the rule. The store's `claim` writes only if nothing that was judged has changed since. Everything
+`judge` is the rule. The store writes the claim only if nothing that was judged has changed since. Everything
 before the claim (planning, hinting) may therefore be doubled, late, or out of date.
 """
 
@@ -9,11 +9,15 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from duetime.job import Job
+from duetime.job import Job, Overlap
+from duetime.pair import JobRun
 from duetime.run import Run
 from duetime.status import CLAIMABLE, JobStatus, RunStatus
 
 LEASE: Final = timedelta(seconds=15)
+
+JUDGED: Final = frozenset({"version", "status", "fence", "running"})
+"""What `judge` looks at in the job, beyond what never changes without one of these."""
 
 
 class Verdict(Enum):
@@ -41,20 +45,31 @@ def judge(job: Job, run: Run) -> Judgement:
     return Judgement(Verdict.CLAIMABLE)
 
 
+def waits_for_its_turn(job: Job, run: Run) -> bool:
+    """Whether a run that finds no place stays QUEUED instead of being skipped."""
+    return run.patient or job.spec.overlap is Overlap.QUEUE
+
+
 def _why_unwanted(job: Job, run: Run) -> str | None:
-    if job.status is not JobStatus.SCHEDULED:
-        return f"the job is {job.status}"
-    if run.generation != job.generation and job.changed_at <= run.due_at:
+    if job.status is JobStatus.CANCELLED:
+        return "the job was cancelled"
+    if run.manual:
+        return None
+    if job.status is JobStatus.PAUSED:
+        return "the job is paused"
+    if run.generation != job.generation and job.changed_at < run.due_at:
         return "the job was changed before the run was due"
     return None
 
 
-def claimed(job: Job, run: Run, executor_id: str, now: datetime) -> tuple[Job, Run]:
+def claimed(seen: JobRun, executor_id: str, now: datetime) -> JobRun:
     """What the job and the run become. The task starts at `not_before` or now, whichever is later."""
+    job, run = seen
     job_after = job.evolve(fence=job.fence + 1, running=job.running + (0 if run.holds_place else 1))
     run_after = run.evolve(
         status=RunStatus.RUNNING,
         attempt=run.attempt + 1,
+        hints=0,
         fence=job_after.fence,
         executor_id=executor_id,
         claimed_at=now,
@@ -63,4 +78,4 @@ def claimed(job: Job, run: Run, executor_id: str, now: datetime) -> tuple[Job, R
         modified_time=now,
         deadline_at=now + LEASE,
     )
-    return job_after, run_after
+    return JobRun(job_after, run_after)

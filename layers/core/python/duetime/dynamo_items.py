@@ -1,141 +1,183 @@
-"""Jobs and runs as DynamoDB items, and back. Attribute names are the API's names.
+"""Jobs and runs as DynamoDB items, and back. Attribute names are the API's names."""
 
-Task, payload and result are kept as JSON text: DynamoDB's own numbers would turn 1.0 into 1 and refuse NaN late.
-"""
-
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Any, Final
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-
-from duetime.instants import format_instant, parse_instant
-from duetime.job import Job, JobSpec, Priority, ScheduleType
+from duetime.dynamo_values import (
+    FLAG,
+    INSTANT,
+    JSON,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    Item,
+    Kind,
+    enum,
+    read_fields,
+    record,
+    records,
+    to_value,
+    write_fields,
+)
+from duetime.job import Job, JobSpec, Overlap, Priority
 from duetime.retry import BackoffKind, RetryPolicy
-from duetime.run import Attempt, AttemptOutcome, Run
+from duetime.run import Attempt, AttemptOutcome, Run, RunKey
 from duetime.status import JobStatus, RunStatus
-from duetime.watch import spread, watch_of
-
-Item = dict[str, Any]
+from duetime.timing import CatchUp, ScheduleType, Timing
+from duetime.watch import shard_of, spread, watch_of
 
 OWNER_BUCKETS: Final = 32
 """One owner may submit 10,000 jobs a second and each job is written to the listing twice: at most 1,000 writes a
 second fall on one key value."""
 
-_serialize = TypeSerializer().serialize
-_deserialize = TypeDeserializer().deserialize
-
-
-def to_value(value: Any) -> Any:
-    return _serialize(_plain(value))
+_TIMING: Final[Mapping[str, Kind]] = {
+    "schedule_type": enum(ScheduleType),
+    "schedule_time": INSTANT,
+    "cron_expression": TEXT,
+    "timezone": TEXT,
+    "interval_seconds": NUMBER,
+    "start_at": INSTANT,
+    "end_at": INSTANT,
+    "jitter_seconds": NUMBER,
+    "dst_gap": TEXT,
+    "dst_overlap": TEXT,
+    "catch_up": enum(CatchUp),
+}
+_RETRY: Final[Mapping[str, Kind]] = {
+    "kind": enum(BackoffKind),
+    "base_seconds": NUMBER,
+    "cap_seconds": NUMBER,
+}
+_SPEC: Final[Mapping[str, Kind]] = {
+    "name": TEXT,
+    "task": JSON,
+    "payload": JSON,
+    "priority": enum(Priority),
+    "max_retries": NUMBER,
+    "retry": record(_RETRY, RetryPolicy),
+    "timeout_seconds": NUMBER,
+    "max_concurrency": NUMBER,
+    "overlap": enum(Overlap),
+    "tags": TEXTS,
+}
+_JOB: Final[Mapping[str, Kind]] = {
+    "job_id": TEXT,
+    "owner": TEXT,
+    "created_at": INSTANT,
+    "updated_at": INSTANT,
+    "updated_by": TEXT,
+    "changed_at": INSTANT,
+    "anchor_at": INSTANT,
+    "status": enum(JobStatus),
+    "next_run_at": INSTANT,
+    "generation": NUMBER,
+    "version": NUMBER,
+    "final_run_id": TEXT,
+    "final_ended": FLAG,
+    "running": NUMBER,
+    "waiters": NUMBER,
+    "fence": NUMBER,
+    "succeeded": NUMBER,
+    "failed": NUMBER,
+    "last_outcome": enum(RunStatus),
+    "request_digest": TEXT,
+}
+_ATTEMPT: Final[Mapping[str, Kind]] = {
+    "attempt": NUMBER,
+    "executor_id": TEXT,
+    "claimed_at": INSTANT,
+    "start_time": INSTANT,
+    "end_time": INSTANT,
+    "outcome": enum(AttemptOutcome),
+    "error": TEXT,
+}
+_RUN: Final[Mapping[str, Kind]] = {
+    "job_id": TEXT,
+    "run_id": TEXT,
+    "owner": TEXT,
+    "priority": enum(Priority),
+    "generation": NUMBER,
+    "due_at": INSTANT,
+    "not_before": INSTANT,
+    "max_attempt": NUMBER,
+    "modified_time": INSTANT,
+    "status": enum(RunStatus),
+    "nominal_at": INSTANT,
+    "missed_from": INSTANT,
+    "manual": FLAG,
+    "patient": FLAG,
+    "hints": NUMBER,
+    "called_at": INSTANT,
+    "attempt": NUMBER,
+    "attempts": records(_ATTEMPT, Attempt),
+    "fence": NUMBER,
+    "executor_id": TEXT,
+    "claimed_at": INSTANT,
+    "start_time": INSTANT,
+    "end_time": INSTANT,
+    "deadline_at": INSTANT,
+    "error_message": TEXT,
+    "result": JSON,
+}
+# Conditions compare these, and a condition on what is not there does not hold.
+_ALWAYS_WRITTEN: Final = frozenset(
+    {"status", "generation", "version", "running", "waiters", "fence", "attempt"}
+)
 
 
 def job_to_item(job: Job) -> Item:
     spec = job.spec
-    attributes = {field.name: getattr(spec, field.name) for field in fields(JobSpec)}
-    attributes |= {field.name: getattr(job, field.name) for field in fields(Job) if field.name != "spec"}
-    attributes |= {
-        "task": json.dumps(spec.task),
-        "payload": None if spec.payload is None else json.dumps(spec.payload),
-        "retry": asdict(spec.retry),
-        "owner_bucket": f"{job.owner}#{spread(job.job_id, OWNER_BUCKETS)}",
-        "shard": spread(job.job_id),
-    }
-    return _to_item(attributes)
+    item = _without_defaults(write_fields(spec.timing, _TIMING), _DEFAULTS_OF_TIMING)
+    item |= _without_defaults(write_fields(spec, _SPEC), _DEFAULTS_OF_SPEC)
+    item |= _without_defaults(write_fields(job, _JOB), _DEFAULTS_OF_JOB)
+    item["owner_bucket"] = to_value(f"{job.owner}#{spread(job.job_id, OWNER_BUCKETS)}")
+    if job.waits:
+        # The index of waiting jobs holds an item that has both its keys; a paused job keeps only the time.
+        item["shard"] = to_value(shard_of(job.job_id))
+    return item
 
 
-def item_to_job(item: Item) -> Job:
-    values = _from_item(item)
-    retry = values["retry"]
-    spec = JobSpec(
-        **_picked(values, JobSpec)
-        | {
-            "schedule_type": ScheduleType(values["schedule_type"]),
-            "task": json.loads(values["task"]),
-            "payload": json.loads(values["payload"]) if "payload" in values else None,
-            "priority": Priority(values["priority"]),
-            "retry": RetryPolicy(BackoffKind(retry["kind"]), retry["base_seconds"], retry["cap_seconds"]),
-            "tags": tuple(values["tags"]),
-        }
-    )
-    state = _picked(values, Job) | {"spec": spec, "status": JobStatus(values["status"])}
-    return Job(
-        **_typed(
-            state, {"last_outcome": RunStatus}, ("created_at", "updated_at", "changed_at", "next_run_at")
-        )
-    )
+def item_to_job(item: Mapping[str, Any]) -> Job:
+    timing = Timing(**read_fields(item, _TIMING))
+    spec = JobSpec(timing=timing, **read_fields(item, _SPEC))
+    return Job(spec=spec, **read_fields(item, _JOB))
 
 
 def run_to_item(run: Run) -> Item:
-    attributes = {field.name: getattr(run, field.name) for field in fields(Run)}
-    attributes["attempts"] = [attempt_to_map(attempt) for attempt in run.attempts]
-    attributes["result"] = None if run.result is None else json.dumps(run.result)
+    item = _without_defaults(write_fields(run, _RUN), _DEFAULTS_OF_RUN)
     if watch := watch_of(run):
-        attributes |= {"watch_key": watch.key, "watch_at": watch.at}
-    return _to_item(attributes)
+        item |= {"watch_key": to_value(watch.key), "watch_at": to_value(watch.at)}
+    return item
 
 
-def item_to_run(item: Item) -> Run:
-    values = _picked(_from_item(item), Run)
-    values["attempts"] = tuple(_map_to_attempt(attempt) for attempt in values["attempts"])
-    if "result" in values:
-        values["result"] = json.loads(values["result"])
-    return Run(
-        **_typed(
-            values,
-            {"status": RunStatus, "priority": Priority},
-            ("due_at", "not_before", "modified_time", "claimed_at", "start_time", "end_time", "deadline_at"),
-        )
-    )
+def item_to_run(item: Mapping[str, Any]) -> Run:
+    return Run(**read_fields(item, _RUN))
 
 
-def attempt_to_map(attempt: Attempt) -> dict[str, Any]:
-    values = {field.name: _plain(getattr(attempt, field.name)) for field in fields(Attempt)}
-    return {name: value for name, value in values.items() if value is not None}
+def job_key(job_id: str) -> Item:
+    return {"job_id": {"S": job_id}}
 
 
-def _map_to_attempt(values: dict[str, Any]) -> Attempt:
-    return Attempt(**_typed(values, {"outcome": AttemptOutcome}, ("claimed_at", "start_time", "end_time")))
+def run_key(key: RunKey) -> Item:
+    return {"job_id": {"S": key.job_id}, "run_id": {"S": key.run_id}}
 
 
-def _plain(value: Any) -> Any:
-    return format_instant(value) if isinstance(value, datetime) else value
+def _defaults(of: type, kinds: Mapping[str, Kind]) -> Item:
+    found: Item = {}
+    for field in fields(of):
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if field.name in kinds and field.name not in _ALWAYS_WRITTEN and default not in (MISSING, None):
+            found[field.name] = kinds[field.name].write(default)
+    return found
 
 
-def _to_item(attributes: Mapping[str, Any]) -> Item:
-    """None is left out: an index must not hold what has no such key, and absence costs no bytes."""
-    return {name: to_value(value) for name, value in attributes.items() if value is not None}
+def _without_defaults(item: Item, defaults: Item) -> Item:
+    """What is not written costs nothing, at each of an item's many writes."""
+    return {name: value for name, value in item.items() if defaults.get(name) != value}
 
 
-def _from_item(item: Item) -> dict[str, Any]:
-    return {name: _whole(_deserialize(value)) for name, value in item.items()}
-
-
-def _whole(value: Any) -> Any:
-    """The serializer reads every number as a Decimal; every number that Duetime stores is whole."""
-    if isinstance(value, dict):
-        return {name: _whole(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole(inner) for inner in value]
-    return value if isinstance(value, str | bool | type(None)) else int(value)
-
-
-def _picked(values: Mapping[str, Any], into: type) -> dict[str, Any]:
-    """Only the fields of that class: index keys, and what a newer version may have added, are passed over."""
-    names = {field.name for field in fields(into)}
-    return {name: value for name, value in values.items() if name in names}
-
-
-def _typed(
-    values: dict[str, Any], enums: Mapping[str, Callable[[str], Any]], instants: tuple[str, ...]
-) -> dict[str, Any]:
-    typed = dict(values)
-    for name, enum in enums.items():
-        if name in typed:
-            typed[name] = enum(typed[name])
-    for name in instants:
-        if name in typed:
-            typed[name] = parse_instant(typed[name])
-    return typed
+_DEFAULTS_OF_TIMING: Final = _defaults(Timing, _TIMING)
+_DEFAULTS_OF_SPEC: Final = _defaults(JobSpec, _SPEC)
+_DEFAULTS_OF_JOB: Final = _defaults(Job, _JOB)
+_DEFAULTS_OF_RUN: Final = _defaults(Run, _RUN)

@@ -1,21 +1,36 @@
 """The store on DynamoDB. Only a failed condition is translated, to a result; everything else rises."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from duetime.dynamo_items import attempt_to_map, item_to_job, item_to_run, job_to_item, run_to_item, to_value
-from duetime.dynamo_writes import ConditionFailed, Update, put_new, transact, update
-from duetime.finishing import JobEffect
+from duetime.dynamo_items import item_to_job, item_to_run, job_key, job_to_item, run_key, run_to_item
+from duetime.dynamo_values import Item, Value, to_value
+from duetime.dynamo_writes import (
+    ConditionFailed,
+    Difference,
+    Update,
+    execute_batch,
+    put_new,
+    statement,
+    transact,
+    update,
+)
+from duetime.instants import parse_instant
 from duetime.job import Job
+from duetime.pair import JobRun
 from duetime.run import Run, RunKey
-from duetime.status import JobStatus, RunStatus
-from duetime.store import JobRun, RunPage
-from duetime.watch import watch_of
+from duetime.status import JobStatus
+from duetime.store import TALLIES, Move, RunPage, WaitingJob, WatchedRun
+from duetime.watch import open_key, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_BATCH_GET_LIMIT: Final = 100
+_GET_LIMIT: Final = 100
+_STATEMENT_LIMIT: Final = 25
+_WAITING_INDEX: Final = "waiting"
+_WATCH_INDEX: Final = "watch"
 
 
 class DynamoStore:
@@ -25,10 +40,8 @@ class DynamoStore:
         self._runs = runs_table
 
     def create(self, job: Job, runs: Sequence[Run]) -> Job | None:
-        writes = [put_new(self._jobs, job_to_item(job), "job_id")]
-        writes += [put_new(self._runs, run_to_item(run), "run_id") for run in runs]
         try:
-            transact(self._client, writes)
+            self._write_new(put_new(self._jobs, job_to_item(job), "job_id"), runs)
         except ConditionFailed as failure:
             # A run's id follows from its job's, so a run can only be there if the job is.
             existing = failure.items[0]
@@ -37,10 +50,12 @@ class DynamoStore:
         return None
 
     def get_job(self, job_id: str) -> Job | None:
-        answer = self._client.get_item(
-            TableName=self._jobs, Key={"job_id": to_value(job_id)}, ConsistentRead=True
-        )
+        answer = self._client.get_item(TableName=self._jobs, Key=job_key(job_id), ConsistentRead=True)
         return item_to_job(answer["Item"]) if "Item" in answer else None
+
+    def get_run(self, key: RunKey) -> Run | None:
+        answer = self._client.get_item(TableName=self._runs, Key=run_key(key), ConsistentRead=True)
+        return item_to_run(answer["Item"]) if "Item" in answer else None
 
     def list_runs(self, job_id: str, *, limit: int, before: str | None = None) -> RunPage:
         bounds = {":job_id": job_id} if before is None else {":job_id": job_id, ":before": before}
@@ -61,11 +76,8 @@ class DynamoStore:
 
     def load(self, keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
         wanted = list(dict.fromkeys(keys))
-        jobs = {job_id: {"job_id": to_value(job_id)} for job_id, _ in wanted}
-        runs = [{"job_id": to_value(job_id), "run_id": to_value(run_id)} for job_id, run_id in wanted]
-        items = self._get_all(
-            [(self._jobs, key) for key in jobs.values()] + [(self._runs, key) for key in runs]
-        )
+        jobs = [(self._jobs, job_key(job_id)) for job_id in dict.fromkeys(key.job_id for key in wanted)]
+        items = self._get_all(jobs + [(self._runs, run_key(key)) for key in wanted])
         job_by_id = {job.job_id: job for job in map(item_to_job, items[self._jobs])}
         run_by_key = {run.key: run for run in map(item_to_run, items[self._runs])}
         return {
@@ -74,63 +86,108 @@ class DynamoStore:
             if key in run_by_key and key.job_id in job_by_id
         }
 
-    def claim(self, seen: JobRun, after: JobRun) -> JobRun | None:
-        job = self._update_job(seen.run).set(fence=after.job.fence)
-        job.add(running=after.job.running - seen.job.running)
-        job.only_if(version=seen.job.version, fence=seen.job.fence)
-        if not seen.run.holds_place:
-            job.only_if_below("running", seen.job.spec.max_concurrency)
-        run = self._update_run(after.run).only_if(status=seen.run.status, attempt=seen.run.attempt)
-        run.set(
-            attempt=after.run.attempt,
-            fence=after.run.fence,
-            executor_id=after.run.executor_id,
-            claimed_at=after.run.claimed_at,
-        )
+    def load_jobs(self, job_ids: Iterable[str]) -> Sequence[Job]:
+        items = self._get_all([(self._jobs, job_key(job_id)) for job_id in dict.fromkeys(job_ids)])
+        return [item_to_job(item) for item in items[self._jobs]]
+
+    def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
+        write = self._update_job(seen, after, {"version", "status"})
         try:
-            # The run first: it is what most lost races are about, and the first failure is the one reported.
-            transact(self._client, [{"Update": run.request()}, {"Update": job.request()}])
+            if runs:
+                transact(self._client, [{"Update": write.request()}, *self._puts(runs)])
+            else:
+                update(self._client, write)
+        except ConditionFailed as failure:
+            there = failure.items[0]
+            assert there is not None
+            return item_to_job(there)
+        return None
+
+    def exchange(self, seen: JobRun, after: JobRun, judged: Collection[str]) -> JobRun | None:
+        run, job = self._update_run(seen.run, after.run), self._update_job(seen.job, after.job, judged)
+        try:
+            if job.difference:
+                # The run first: it is what most lost races are about.
+                transact(self._client, [{"Update": run.request()}, {"Update": job.request()}])
+            else:
+                update(self._client, run)
         except ConditionFailed:
             return self.load([seen.run.key])[seen.run.key]
         return None
 
-    def finish(self, after: Run, effect: JobEffect, *, completes_job: bool) -> bool:
-        run = self._update_run(after).only_if(status=RunStatus.RUNNING, fence=after.fence)
-        run.set(not_before=after.not_before, error_message=after.error_message)
-        run.set(result=run_to_item(after).get("result", {}).get("S"))
-        run.append("attempts", attempt_to_map(after.attempts[-1]))
-        job = self._update_job(after).add(
-            running=-int(effect.frees_place), succeeded=effect.succeeded, failed=effect.failed
-        )
-        if effect.outcome:
-            job.set(last_outcome=effect.outcome)
-        if completes_job:
-            job.set(status=JobStatus.COMPLETED).only_if_absent("next_run_at")
-            job.only_if(status=JobStatus.SCHEDULED, generation=after.generation)
-        writes = [{"Update": run.request()}, *([{"Update": job.request()}] if job.changes_something else [])]
-        try:
-            transact(self._client, writes)
-        except ConditionFailed as failure:
-            if failure.failed_at(0):
-                return False
-            # The job changed while the run went on: the outcome counts all the same, the job goes on.
-            return self.finish(after, effect, completes_job=False)
-        return True
+    def advance(self, seen: Run, after: Run) -> bool:
+        return self._try(self._update_run(seen, after))
 
-    def drop(self, seen: Run, after: Run) -> bool:
-        run = self._update_run(after).only_if(status=seen.status, attempt=seen.attempt)
-        run.set(error_message=after.error_message)
-        if not seen.holds_place:
-            return self._try(run)
-        job = self._update_job(seen).add(running=-1)
+    def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
+        return self._try(self._update_job(seen, after, judged))
+
+    def waiting(
+        self, shard: int, *, until: datetime, limit: int, after: WaitingJob | None = None
+    ) -> Sequence[WaitingJob]:
+        start: dict[str, Any] = {}
+        if after:
+            position = job_key(after.job_id) | {
+                "shard": to_value(shard_of(after.job_id)),
+                "next_run_at": to_value(after.next_run_at),
+            }
+            start["ExclusiveStartKey"] = position
+        answer = self._client.query(
+            TableName=self._jobs,
+            IndexName=_WAITING_INDEX,
+            KeyConditionExpression="#shard = :shard AND next_run_at < :until",
+            ExpressionAttributeNames={"#shard": "shard"},
+            ExpressionAttributeValues={":shard": to_value(shard), ":until": to_value(until)},
+            Limit=limit,
+            **start,
+        )
+        return [WaitingJob(parse_instant(i["next_run_at"]["S"]), i["job_id"]["S"]) for i in answer["Items"]]
+
+    def add_run(self, run: Run) -> bool:
         try:
-            transact(self._client, [{"Update": run.request()}, {"Update": job.request()}])
-        except ConditionFailed:
+            self._client.put_item(**put_new(self._runs, run_to_item(run), "run_id"))
+        except self._client.exceptions.ConditionalCheckFailedException:
             return False
         return True
 
-    def mark_dead_lettered(self, after: Run) -> bool:
-        return self._try(self._update_run(after).only_if(status=RunStatus.FAILED))
+    def move_on(self, moves: Sequence[Move]) -> Collection[str]:
+        overtaken: list[str] = []
+        for start in range(0, len(moves), _STATEMENT_LIMIT):
+            batch = moves[start : start + _STATEMENT_LIMIT]
+            held = execute_batch(self._client, [self._move(move) for move in batch])
+            overtaken += [move.seen.job_id for move, did in zip(batch, held, strict=True) if not did]
+        return overtaken
+
+    def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
+        key = to_value(open_key(slot))
+        start: dict[str, Any] = {}
+        if after:
+            position = run_key(after.key) | {"watch_key": key, "watch_at": to_value(after.deadline_at)}
+            start["ExclusiveStartKey"] = position
+        answer = self._client.query(
+            TableName=self._runs,
+            IndexName=_WATCH_INDEX,
+            KeyConditionExpression="watch_key = :key",
+            ExpressionAttributeValues={":key": key},
+            Limit=limit,
+            **start,
+        )
+        return [
+            WatchedRun(parse_instant(i["watch_at"]["S"]), RunKey(i["job_id"]["S"], i["run_id"]["S"]))
+            for i in answer["Items"]
+        ]
+
+    def _write_new(self, put_job: dict[str, Any], runs: Sequence[Run]) -> None:
+        if runs:
+            transact(self._client, [{"Put": put_job}, *self._puts(runs)])
+            return
+        try:
+            # A job that waits is one item: it needs no transaction, which would cost twice as much.
+            self._client.put_item(**put_job)
+        except self._client.exceptions.ConditionalCheckFailedException as error:
+            raise ConditionFailed(["ConditionalCheckFailed"], [error.response.get("Item")]) from error
+
+    def _puts(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
+        return [{"Put": put_new(self._runs, run_to_item(run), "run_id")} for run in runs]
 
     def _try(self, write: Update) -> bool:
         try:
@@ -139,28 +196,29 @@ class DynamoStore:
             return False
         return True
 
-    def _update_job(self, run: Run) -> Update:
-        return Update(self._jobs, {"job_id": run.job_id})
+    def _update_job(self, seen: Job, after: Job, judged: Collection[str]) -> Update:
+        before = job_to_item(seen)
+        difference = Difference.between(before, job_to_item(after), sorted(TALLIES))
+        return Update(self._jobs, job_key(seen.job_id), difference, _guard(before, judged))
 
-    def _update_run(self, after: Run) -> Update:
-        """What every transition of a run writes."""
-        watch = watch_of(after)
-        return Update(self._runs, {"job_id": after.job_id, "run_id": after.run_id}).set(
-            status=after.status,
-            modified_time=after.modified_time,
-            start_time=after.start_time,
-            end_time=after.end_time,
-            deadline_at=after.deadline_at,
-            watch_key=watch and watch.key,
-            watch_at=watch and watch.at,
-        )
+    def _update_run(self, seen: Run, after: Run) -> Update:
+        before = run_to_item(seen)
+        guard = _guard(before, ("status", "attempt", "fence", "deadline_at"))
+        return Update(self._runs, run_key(seen.key), Difference.between(before, run_to_item(after)), guard)
 
-    def _get_all(self, keys: Sequence[tuple[str, Any]]) -> dict[str, list[Any]]:
+    def _move(self, move: Move) -> dict[str, Any]:
+        before, after = job_to_item(move.seen), job_to_item(move.after)
+        completes = move.after.status is JobStatus.COMPLETED
+        compared = ("generation", "next_run_at", *(["running"] if completes else []))
+        guard = {name: before[name] for name in compared}
+        return statement(self._jobs, job_key(move.seen.job_id), Difference.between(before, after), guard)
+
+    def _get_all(self, keys: Sequence[tuple[str, Item]]) -> dict[str, list[Any]]:
         """BatchGetItem over both tables, in as few calls as its limit allows, whatever it leaves unprocessed."""
         items: dict[str, list[Any]] = {self._jobs: [], self._runs: []}
-        for start in range(0, len(keys), _BATCH_GET_LIMIT):
+        for start in range(0, len(keys), _GET_LIMIT):
             request: dict[str, Any] = {}
-            for table, key in keys[start : start + _BATCH_GET_LIMIT]:
+            for table, key in keys[start : start + _GET_LIMIT]:
                 request.setdefault(table, {"Keys": [], "ConsistentRead": True})["Keys"].append(key)
             while request:
                 answer = self._client.batch_get_item(RequestItems=request)
@@ -168,3 +226,7 @@ class DynamoStore:
                     items[table] += found
                 request = dict(answer.get("UnprocessedKeys", {}))
         return items
+
+
+def _guard(before: Item, names: Collection[str]) -> dict[str, Value | None]:
+    return {name: before.get(name) for name in sorted(names)}

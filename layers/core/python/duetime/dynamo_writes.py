@@ -1,4 +1,4 @@
-"""Guarded writes to DynamoDB: an update whose condition is made of named clauses, and transactions of them."""
+"""Guarded writes to DynamoDB: an update of what differs, under conditions with names, alone or in transactions."""
 
 import random
 import time
@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from duetime.dynamo_items import Item, to_value
+from duetime.dynamo_values import Item, Value
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _TRIES: Final = 8
 _LONGEST_PAUSE_SECONDS: Final = 0.4
-# Why a transaction can be cancelled though nothing about it is wrong: another one touched the same item at that
-# moment, or a partition was busy. The SDK retries neither.
-_PASSING: Final = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
-
 _FAILED_CONDITION: Final = "ConditionalCheckFailed"
+# Why a write can fail though nothing about it is wrong: another transaction touched the same item at that moment, or a
+# partition was busy. Inside a transaction or a batch the SDK retries neither.
+_PASSING: Final = frozenset(
+    {
+        "TransactionConflict",
+        "ThrottlingError",
+        "ProvisionedThroughputExceeded",
+        "RequestLimitExceeded",
+        "InternalServerError",
+    }
+)
 
 Sleep = Callable[[float], None]
 
@@ -36,87 +43,86 @@ class ConditionFailed(Exception):
         return self._codes[position] == _FAILED_CONDITION
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What must be written to make one item of another. Tallies are added to, so that they never compete."""
+
+    sets: Mapping[str, Value]
+    adds: Mapping[str, int]
+    removes: Sequence[str]
+
+    @classmethod
+    def between(cls, before: Item, after: Item, tallies: Sequence[str] = ()) -> "Difference":
+        adds = {name: _number(after, name) - _number(before, name) for name in tallies}
+        changed = {name for name in before | after if before.get(name) != after.get(name)} - set(tallies)
+        return cls(
+            sets={name: after[name] for name in sorted(changed) if name in after},
+            adds={name: amount for name, amount in adds.items() if amount},
+            removes=[name for name in sorted(changed) if name not in after],
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.sets or self.adds or self.removes)
+
+
 @dataclass
 class Update:
-    """One UpdateItem. Clauses are added by name of the attribute; expressions never meet reserved words."""
+    """One UpdateItem. Expressions name every attribute by a placeholder, so that they never meet reserved words."""
 
     table: str
-    key: Mapping[str, str]
-    _sets: list[str] = field(default_factory=list)
-    _adds: list[str] = field(default_factory=list)
-    _removes: list[str] = field(default_factory=list)
-    _guards: list[str] = field(default_factory=list)
+    key: Item
+    difference: Difference
+    # Each of these must have this value, or, where it is None, must not be there.
+    guard: Mapping[str, Value | None]
     _names: dict[str, str] = field(default_factory=dict)
-    _values: dict[str, Any] = field(default_factory=dict)
-
-    def set(self, **values: Any) -> "Update":
-        """Set, or remove where the value is None: absence is how Duetime writes 'none'."""
-        for name, value in values.items():
-            if value is None:
-                self._removes.append(self._name(name))
-            else:
-                self._sets.append(f"{self._name(name)} = {self._value(value)}")
-        return self
-
-    def append(self, name: str, element: Any) -> "Update":
-        self._sets.append(f"{self._name(name)} = list_append({self._name(name)}, {self._value([element])})")
-        return self
-
-    def add(self, **amounts: int) -> "Update":
-        self._adds += [
-            f"{self._name(name)} {self._value(amount)}" for name, amount in amounts.items() if amount
-        ]
-        return self
-
-    def only_if(self, **expected: Any) -> "Update":
-        self._guards += [f"{self._name(name)} = {self._value(value)}" for name, value in expected.items()]
-        return self
-
-    def only_if_below(self, name: str, limit: int) -> "Update":
-        self._guards.append(f"{self._name(name)} < {self._value(limit)}")
-        return self
-
-    def only_if_absent(self, name: str) -> "Update":
-        self._guards.append(f"attribute_not_exists({self._name(name)})")
-        return self
-
-    @property
-    def changes_something(self) -> bool:
-        return bool(self._sets or self._adds or self._removes)
+    _values: dict[str, Value] = field(default_factory=dict)
 
     def request(self) -> dict[str, Any]:
-        actions = {"SET": self._sets, "ADD": self._adds, "REMOVE": self._removes}
-        guards = {"ConditionExpression": " AND ".join(self._guards)} if self._guards else {}
-        return guards | {
+        actions = {
+            "SET": [
+                f"{self._name(name)} = {self._value(value)}" for name, value in self.difference.sets.items()
+            ],
+            "ADD": [
+                f"{self._name(name)} {self._value({'N': str(amount)})}"
+                for name, amount in self.difference.adds.items()
+            ],
+            "REMOVE": [self._name(name) for name in self.difference.removes],
+        }
+        clauses = [self._clause(name, value) for name, value in self.guard.items()]
+        request = {
             "TableName": self.table,
-            "Key": {name: to_value(value) for name, value in self.key.items()},
+            "Key": self.key,
             "UpdateExpression": " ".join(
                 f"{verb} {', '.join(parts)}" for verb, parts in actions.items() if parts
             ),
+            "ConditionExpression": " AND ".join(clauses),
             "ExpressionAttributeNames": self._names,
-            "ExpressionAttributeValues": self._values,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
+        return request | ({"ExpressionAttributeValues": self._values} if self._values else {})
+
+    def _clause(self, name: str, value: Value | None) -> str:
+        if value is None:
+            return f"attribute_not_exists({self._name(name)})"
+        return f"{self._name(name)} = {self._value(value)}"
 
     def _name(self, name: str) -> str:
         self._names[f"#{name}"] = name
         return f"#{name}"
 
-    def _value(self, value: Any) -> str:
+    def _value(self, value: Value) -> str:
         placeholder = f":v{len(self._values)}"
-        self._values[placeholder] = to_value(value)
+        self._values[placeholder] = value
         return placeholder
 
 
 def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
     return {
-        "Put": {
-            "TableName": table,
-            "Item": item,
-            "ConditionExpression": "attribute_not_exists(#key)",
-            "ExpressionAttributeNames": {"#key": key},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        "TableName": table,
+        "Item": item,
+        "ConditionExpression": "attribute_not_exists(#key)",
+        "ExpressionAttributeNames": {"#key": key},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
 
 
@@ -132,11 +138,53 @@ def transact(client: "DynamoDBClient", writes: Sequence[Any], sleep: Sleep = tim
                 raise ConditionFailed(codes, [reason.get("Item") for reason in reasons]) from error
             if not _PASSING.intersection(codes) or tried == _TRIES:
                 raise
-        sleep(random.uniform(0, min(_LONGEST_PAUSE_SECONDS, 0.01 * 2**tried)))  # noqa: S311  (jitter, no secret)
+        sleep(_pause(tried))
 
 
 def update(client: "DynamoDBClient", write: Update) -> None:
     try:
         client.update_item(**write.request())
     except client.exceptions.ConditionalCheckFailedException as error:
-        raise ConditionFailed([_FAILED_CONDITION], [None]) from error
+        raise ConditionFailed([_FAILED_CONDITION], [error.response.get("Item")]) from error
+
+
+def statement(table: str, key: Item, difference: Difference, guard: Mapping[str, Value]) -> dict[str, Any]:
+    """The same update as a PartiQL statement: the one form in which conditional writes can be sent by the batch."""
+    sets = [f'SET "{name}" = ?' for name in difference.sets]
+    removes = [f'REMOVE "{name}"' for name in difference.removes]
+    compared = key | dict(guard)
+    where = " AND ".join(f'"{name}" = ?' for name in compared)
+    return {
+        "Statement": f'UPDATE "{table}" {" ".join(sets + removes)} WHERE {where}',
+        "Parameters": [*difference.sets.values(), *compared.values()],
+    }
+
+
+def execute_batch(
+    client: "DynamoDBClient", statements: Sequence[Any], sleep: Sleep = time.sleep
+) -> list[bool]:
+    """For each statement, whether its condition held. One that fails does not cancel its neighbours."""
+    held: dict[int, bool] = {}
+    waiting = dict(enumerate(statements))
+    for tried in range(1, _TRIES + 1):
+        answers = client.batch_execute_statement(Statements=list(waiting.values()))["Responses"]
+        for position, answer in zip(list(waiting), answers, strict=True):
+            code = answer.get("Error", {}).get("Code")
+            if code in _PASSING and tried < _TRIES:
+                continue
+            if code not in (None, _FAILED_CONDITION):
+                raise RuntimeError(f"DynamoDB refused a statement: {answer['Error']}")
+            held[position] = code is None
+            del waiting[position]
+        if not waiting:
+            break
+        sleep(_pause(tried))
+    return [held[position] for position in range(len(statements))]
+
+
+def _number(item: Item, name: str) -> int:
+    return int(item[name]["N"]) if name in item else 0
+
+
+def _pause(tried: int) -> float:
+    return random.uniform(0, min(_LONGEST_PAUSE_SECONDS, 0.01 * 2**tried))  # noqa: S311  (jitter, no secret)

@@ -1,11 +1,13 @@
 """What can go wrong, as one tree.
 
 DuetimeError
-├── RequestError            the caller can mend it; the API answers with a 4xx problem
+├── RequestError            the API answers with a problem that tells the caller what to do
 │   ├── InvalidField        a field's value cannot be accepted
 │   ├── NotFound            no such thing, or not the caller's to see
 │   ├── Conflict            it contradicts what is already there
-│   └── NotIdentified       the request carries no verified identity
+│   ├── Stale               the caller's If-Match names a version that is no more
+│   ├── NotIdentified       the request carries no verified identity
+│   └── Unavailable         not now, but later: nothing was done, the same request may be repeated
 ├── TaskError               an attempt did not succeed
 │   ├── TransientFailure    worth another attempt
 │   └── PermanentFailure    another attempt would fail the same way
@@ -43,8 +45,16 @@ class Conflict(RequestError):
     pass
 
 
+class Stale(RequestError):
+    pass
+
+
 class NotIdentified(RequestError):
     pass
+
+
+class Unavailable(RequestError):
+    """Not the caller's fault, but theirs to repeat: a 503 with Retry-After."""
 
 
 class TaskError(DuetimeError):

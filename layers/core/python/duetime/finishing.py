@@ -1,30 +1,25 @@
-"""How an attempt ends: what the run becomes, and what that does to its job."""
+"""How an attempt or a run ends: what the run becomes, and what that does to its job."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from duetime.errors import PermanentFailure, TaskError, TransientFailure
-from duetime.job import Job
+from duetime.job import Job, completed_if_done
+from duetime.pair import JobRun
 from duetime.retry import Fraction, bounded
 from duetime.run import PATIENCE, Attempt, AttemptOutcome, Run
 from duetime.status import RunStatus
 
+_ENDED: Final = frozenset(
+    {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.SKIPPED},
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobEffect:
-    """What the end of an attempt adds to its job. Sums, not values: other runs of the job may end at that moment."""
 
-    frees_place: bool
-    outcome: RunStatus | None
-
-    @property
-    def succeeded(self) -> int:
-        return int(self.outcome is RunStatus.SUCCEEDED)
-
-    @property
-    def failed(self) -> int:
-        return int(self.outcome is RunStatus.FAILED)
+def judged_at_the_end(job: Job) -> frozenset[str]:
+    """What of the job decides how the end of a run changes it. While a job goes on, runs that end at the same moment
+    need not agree on how many there are; when its last run is known, the last to end completes it."""
+    judged = {"status", "final_run_id", "final_ended", "waiters"}
+    return frozenset(judged | {"running"} if job.final_run_id or job.final_ended else judged)
 
 
 def succeeded(run: Run, result: Any, started_at: datetime, now: datetime) -> Run:
@@ -47,13 +42,37 @@ def failed(
     )
 
 
+def dropped(run: Run, status: RunStatus, reason: str, now: datetime) -> Run:
+    """A run that will not be attempted (again): CANCELLED, SKIPPED, or FAILED for want of a worker."""
+    return run.evolve(
+        status=status,
+        error_message=reason,
+        end_time=now,
+        modified_time=now,
+        # What failed has yet to reach the dead-letter queue.
+        deadline_at=now + PATIENCE if status is RunStatus.FAILED else None,
+    )
+
+
 def dead_lettered(run: Run, now: datetime) -> Run:
     return run.evolve(status=RunStatus.DEAD_LETTERED, modified_time=now, deadline_at=None)
 
 
-def effect_on_job(run_after: Run) -> JobEffect:
-    frees_place = not run_after.holds_place
-    return JobEffect(frees_place=frees_place, outcome=run_after.status if frees_place else None)
+def after_the_end(seen: JobRun, run_after: Run) -> JobRun:
+    """The pair as it becomes when `seen.run` turns into `run_after`: its place is freed, the counters grow."""
+    job, run = seen
+    if run_after.status not in _ENDED:
+        return JobRun(job, run_after)
+    outcome = run_after.status
+    counted = outcome in (RunStatus.SUCCEEDED, RunStatus.FAILED)
+    job_after = job.evolve(
+        running=job.running - int(run.holds_place),
+        succeeded=job.succeeded + int(outcome is RunStatus.SUCCEEDED),
+        failed=job.failed + int(outcome is RunStatus.FAILED),
+        last_outcome=outcome if counted else job.last_outcome,
+        final_ended=job.final_ended or run.run_id == job.final_run_id,
+    )
+    return JobRun(completed_if_done(job_after), run_after)
 
 
 def _delay(job: Job, run: Run, error: TaskError, fraction: Fraction) -> timedelta:

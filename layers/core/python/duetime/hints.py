@@ -23,9 +23,9 @@ class Hint:
     def of(cls, run: Run) -> "Hint":
         return cls(run.key, run.priority, run.owner, run.not_before)
 
-    def delay_seconds(self, now: datetime) -> int:
-        """The whole seconds that remain, cut and not rounded: a hint may come early, never late."""
-        remaining = (self.not_before - now) // timedelta(seconds=1)
+    def delay_seconds(self, now: datetime, lead: timedelta) -> int:
+        """The whole seconds that remain but for the lead, cut and not rounded: a hint may come early, never late."""
+        remaining = (self.not_before - now - lead) // timedelta(seconds=1)
         return min(max(remaining, 0), LONGEST_DELAY_SECONDS)
 
     def to_message(self) -> str:

@@ -12,12 +12,9 @@ from typing import Any, Final
 from duetime.errors import IllegalTransition
 from duetime.retry import RetryPolicy
 from duetime.status import JOB_TRANSITIONS, JobStatus, RunStatus
+from duetime.timing import Timing
 
 JOB_ID_NAMESPACE: Final = uuid.UUID("5b0c8f1e-6d0b-5a55-9a53-7c1c1f6f3d11")
-
-
-class ScheduleType(StrEnum):
-    IMMEDIATE = "IMMEDIATE"
 
 
 class Priority(StrEnum):
@@ -26,10 +23,19 @@ class Priority(StrEnum):
     LOW = "low"
 
 
+class Overlap(StrEnum):
+    """What becomes of a run whose job already runs as many at once as its owner allowed."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
+    """Its defaults are part of the storage format: a value equal to its default is not written (dynamo_items.py)."""
+
     name: str
-    schedule_type: ScheduleType
+    timing: Timing
     task: Mapping[str, Any]
     payload: Any = None
     priority: Priority = Priority.MEDIUM
@@ -37,6 +43,7 @@ class JobSpec:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_seconds: int = 60
     max_concurrency: int = 1
+    overlap: Overlap = Overlap.SKIP
     tags: tuple[str, ...] = ()
 
 
@@ -51,13 +58,24 @@ class Job:
     # When the job last changed in a way that could alter what runs or when. A run that was due before that
     # still happens.
     changed_at: datetime
+    # When its schedule was given: an IMMEDIATE job is due then, an INTERVAL without `start_at` counts from then.
+    anchor_at: datetime
     status: JobStatus = JobStatus.SCHEDULED
+    # The first time that is not planned yet; None when there is none. A PAUSED job keeps it, to know what it slept
+    # through, but is not on the index of waiting jobs.
     next_run_at: datetime | None = None
     # Counts the changes that could alter what runs or when; part of every planned run's id.
     generation: int = 1
     # Counts every change by a person. A claim is refused if it moved since the claim's rules were checked.
     version: int = 1
+    # The last run of this generation, once that is known, and whether it has ended. The job is then COMPLETED as
+    # soon as nothing of it is under way.
+    final_run_id: str | None = None
+    final_ended: bool = False
     running: int = 0
+    # Counts the runs put to wait for their turn since somebody last looked for them; whoever frees a place and finds
+    # it above zero looks.
+    waiters: int = 0
     # Grows with every claim and never shrinks: a target that remembers the highest one it saw can refuse the
     # late call of a lost worker.
     fence: int = 0
@@ -67,11 +85,22 @@ class Job:
     # Tells a repeated request from a different one under the same Idempotency-Key.
     request_digest: str | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether a sweep has to find it."""
+        return self.status is JobStatus.SCHEDULED and self.next_run_at is not None
+
     def evolve(self, **changes: Any) -> "Job":
         status = changes.get("status", self.status)
         if status is not self.status and status not in JOB_TRANSITIONS[self.status]:
             raise IllegalTransition(f"job {self.job_id} cannot go from {self.status} to {status}")
         return replace(self, **changes)
+
+
+def completed_if_done(job: Job) -> Job:
+    """COMPLETED, if every run that it will ever have has ended."""
+    done = job.next_run_at is None and job.final_ended and job.running == 0
+    return job.evolve(status=JobStatus.COMPLETED) if done and job.status is JobStatus.SCHEDULED else job
 
 
 def new_job_id(owner: str, idempotency_key: str | None) -> str:

@@ -1,13 +1,17 @@
 """A store in a dictionary: for Duetime's own tests, and for those of people who build on it."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
 
-from duetime.finishing import JobEffect
 from duetime.job import Job
+from duetime.pair import JobRun
 from duetime.run import Run, RunKey
-from duetime.status import JobStatus, RunStatus
-from duetime.store import JobRun, RunPage
+from duetime.status import JobStatus
+from duetime.store import TALLIES, Move, RunPage, WaitingJob, WatchedRun
+from duetime.watch import open_key, shard_of, watch_of
 
 
 class MemoryStore:
@@ -28,6 +32,9 @@ class MemoryStore:
     def get_job(self, job_id: str) -> Job | None:
         return self._jobs.get(job_id)
 
+    def get_run(self, key: RunKey) -> Run | None:
+        return self._runs.get(key)
+
     def list_runs(self, job_id: str, *, limit: int, before: str | None = None) -> RunPage:
         with self._lock:
             runs = [run for run in self._runs.values() if run.job_id == job_id]
@@ -47,64 +54,83 @@ class MemoryStore:
                 if key in self._runs and key.job_id in self._jobs
             }
 
-    def claim(self, seen: JobRun, after: JobRun) -> JobRun | None:
+    def load_jobs(self, job_ids: Iterable[str]) -> Sequence[Job]:
         with self._lock:
-            there = JobRun(self._jobs[seen.job.job_id], self._runs[seen.run.key])
-            if not _claim_guard_holds(seen, there):
-                return there
-            self._jobs[seen.job.job_id] = there.job.evolve(
-                fence=after.job.fence, running=there.job.running + after.job.running - seen.job.running
-            )
-            self._runs[seen.run.key] = after.run
+            return [self._jobs[job_id] for job_id in dict.fromkeys(job_ids) if job_id in self._jobs]
+
+    def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
+        with self._lock:
+            if not self.adjust(seen, after, {"version", "status"}):
+                return self._jobs[seen.job_id]
+            self._runs.update({run.key: run for run in runs})
             return None
 
-    def finish(self, after: Run, effect: JobEffect, *, completes_job: bool) -> bool:
+    def exchange(self, seen: JobRun, after: JobRun, judged: Collection[str]) -> JobRun | None:
         with self._lock:
-            there = self._runs[after.key]
-            if there.status is not RunStatus.RUNNING or there.fence != after.fence:
-                return False
-            self._runs[after.key] = after
-            job = _with_effect(self._jobs[after.job_id], effect)
-            if completes_job and _may_complete(job, after):
-                job = job.evolve(status=JobStatus.COMPLETED)
-            self._jobs[after.job_id] = job
-            return True
+            there = JobRun(self._jobs[seen.job.job_id], self._runs[seen.run.key])
+            job_holds = seen.job == after.job or _same(seen.job, there.job, judged)
+            if not job_holds or not self.advance(seen.run, after.run):
+                return there
+            self._jobs[seen.job.job_id] = _with_difference(there.job, seen.job, after.job)
+            return None
 
-    def drop(self, seen: Run, after: Run) -> bool:
+    def advance(self, seen: Run, after: Run) -> bool:
         with self._lock:
-            there = self._runs[seen.key]
-            if (there.status, there.attempt) != (seen.status, seen.attempt):
+            if not _same(seen, self._runs[seen.key], ("status", "attempt", "fence", "deadline_at")):
                 return False
             self._runs[seen.key] = after
-            job = self._jobs[seen.job_id]
-            self._jobs[seen.job_id] = job.evolve(running=job.running - int(seen.holds_place))
             return True
 
-    def mark_dead_lettered(self, after: Run) -> bool:
+    def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
         with self._lock:
-            if self._runs[after.key].status is not RunStatus.FAILED:
+            there = self._jobs[seen.job_id]
+            if not _same(seen, there, judged):
                 return False
-            self._runs[after.key] = after
+            self._jobs[seen.job_id] = _with_difference(there, seen, after)
             return True
 
+    def waiting(
+        self, shard: int, *, until: datetime, limit: int, after: WaitingJob | None = None
+    ) -> Sequence[WaitingJob]:
+        with self._lock:
+            found = [
+                WaitingJob(job.next_run_at, job.job_id)
+                for job in self._jobs.values()
+                if job.waits and job.next_run_at and job.next_run_at < until and shard_of(job.job_id) == shard
+            ]
+        return sorted(place for place in found if after is None or place > after)[:limit]
 
-def _claim_guard_holds(seen: JobRun, there: JobRun) -> bool:
-    takes_place = not seen.run.holds_place
-    return (
-        (there.run.status, there.run.attempt) == (seen.run.status, seen.run.attempt)
-        and (there.job.version, there.job.fence) == (seen.job.version, seen.job.fence)
-        and (not takes_place or there.job.running < there.job.spec.max_concurrency)
-    )
+    def add_run(self, run: Run) -> bool:
+        with self._lock:
+            return self._runs.setdefault(run.key, run) is run
+
+    def move_on(self, moves: Sequence[Move]) -> Collection[str]:
+        return [move.seen.job_id for move in moves if not self._move(move)]
+
+    def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
+        with self._lock:
+            watches = [(watch_of(run), run.key) for run in self._runs.values()]
+        found = [WatchedRun(watch.at, key) for watch, key in watches if watch and watch.key == open_key(slot)]
+        return sorted(place for place in found if after is None or place > after)[:limit]
+
+    def _move(self, move: Move) -> bool:
+        completes = move.after.status is JobStatus.COMPLETED
+        return self.adjust(
+            move.seen, move.after, {"generation", "next_run_at", *(["running"] if completes else [])}
+        )
 
 
-def _with_effect(job: Job, effect: JobEffect) -> Job:
-    return job.evolve(
-        running=job.running - int(effect.frees_place),
-        succeeded=job.succeeded + effect.succeeded,
-        failed=job.failed + effect.failed,
-        last_outcome=effect.outcome or job.last_outcome,
-    )
+def _same(seen: Any, there: Any, names: Iterable[str]) -> bool:
+    return all(getattr(seen, name) == getattr(there, name) for name in names)
 
 
-def _may_complete(job: Job, run: Run) -> bool:
-    return job.status is JobStatus.SCHEDULED and job.generation == run.generation and job.next_run_at is None
+def _with_difference(there: Job, seen: Job, after: Job) -> Job:
+    """What differs between the two is written to what is there, which may have changed elsewhere."""
+    changes: dict[str, Any] = {}
+    for name in (field.name for field in fields(Job)):
+        before, now = getattr(seen, name), getattr(after, name)
+        if name in TALLIES:
+            changes[name] = getattr(there, name) + now - before
+        elif before != now:
+            changes[name] = now
+    return there.evolve(**changes)

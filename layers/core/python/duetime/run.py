@@ -13,6 +13,8 @@ from duetime.status import RUN_TRANSITIONS, RunStatus
 PATIENCE: Final = timedelta(seconds=20)
 """How long after it could have started a run may stay unclaimed before its hint is taken for lost."""
 
+_NO_JITTER: Final = timedelta()
+
 
 class RunKey(NamedTuple):
     job_id: str
@@ -51,6 +53,18 @@ class Run:
     max_attempt: int
     modified_time: datetime
     status: RunStatus = RunStatus.QUEUED
+    # What the schedule says, where jitter makes `due_at` another time.
+    nominal_at: datetime | None = None
+    # The first of the missed times that this run stands for.
+    missed_from: datetime | None = None
+    # Somebody asked for it by hand: what the schedule says does not matter to it.
+    manual: bool = False
+    # It waits for a place, whatever its job's overlap policy says about ordinary runs.
+    patient: bool = False
+    # How often its hint was taken for lost and sent again, since a worker last looked at it.
+    hints: int = 0
+    # When a place became free for a run that waits for its turn. The stream tells the queue of it.
+    called_at: datetime | None = None
     attempt: int = 0
     attempts: tuple[Attempt, ...] = ()
     fence: int | None = None
@@ -82,20 +96,39 @@ class Run:
 def run_id_for(job_id: str, generation: int, nominal_at: datetime) -> str:
     """Sorts by time, and follows from what it names, so that planning twice plans once. The job's part makes it
     unique across jobs too: it is the idempotency key that targets receive."""
-    moment = format_instant(nominal_at).replace("-", "").replace(":", "").replace(".", "")
-    return f"{moment}-{generation}-{job_id.replace('-', '')[:16]}"
+    return f"{moment_part(nominal_at)}-{generation}-{_job_part(job_id)}"
 
 
-def planned_run(job: Job, nominal_at: datetime, now: datetime) -> Run:
+def moment_part(moment: datetime) -> str:
+    """How the ids of all runs that are due at that moment begin."""
+    return format_instant(moment).replace("-", "").replace(":", "").replace(".", "")
+
+
+def _job_part(job_id: str) -> str:
+    return job_id.replace("-", "")[:16]
+
+
+def planned_run(job: Job, nominal_at: datetime, now: datetime, *, jitter: timedelta = _NO_JITTER) -> Run:
+    due_at = nominal_at + jitter
     return Run(
         job_id=job.job_id,
         run_id=run_id_for(job.job_id, job.generation, nominal_at),
         owner=job.owner,
         priority=job.spec.priority,
         generation=job.generation,
-        due_at=nominal_at,
-        not_before=nominal_at,
+        due_at=due_at,
+        not_before=due_at,
+        nominal_at=nominal_at if jitter else None,
         max_attempt=1 + job.spec.max_retries,
         modified_time=now,
-        deadline_at=nominal_at + PATIENCE,
+        # A time that was missed is due now, not in the past.
+        deadline_at=max(due_at, now) + PATIENCE,
+    )
+
+
+def manual_run(job: Job, now: datetime, token: str) -> Run:
+    """A run that somebody asked for by hand. The token keeps two requests of the same millisecond apart."""
+    run = planned_run(job, now, now)
+    return replace(
+        run, run_id=f"{moment_part(now)}-m{token}-{_job_part(job.job_id)}", manual=True, patient=True
     )

@@ -4,12 +4,22 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from duetime.errors import ConfigurationError
 from duetime.job import Priority
 from duetime.targets import AllowedTargets
+
+
+class WakeUpSettings(TypedDict):
+    """What a schedule in EventBridge is made of, beside its time."""
+
+    group: str
+    role_arn: str
+    queue_arn: str
+    dead_letter_queue_arn: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,25 @@ class Settings:
     @cached_property
     def dead_letter_queue_urls(self) -> Mapping[Priority, str]:
         return self._per_priority("DUETIME_DEAD_LETTER_QUEUE_URLS")
+
+    @cached_property
+    def due_queue_url(self) -> str:
+        return self._required("DUETIME_DUE_QUEUE_URL")
+
+    @cached_property
+    def hint_lead(self) -> timedelta:
+        text = self._required("DUETIME_HINT_LEAD_MS")
+        if not text.isdecimal():
+            raise ConfigurationError(f"DUETIME_HINT_LEAD_MS must be whole milliseconds, not {text!r}")
+        return timedelta(milliseconds=int(text))
+
+    @cached_property
+    def wakeups(self) -> WakeUpSettings:
+        values = self._json("DUETIME_WAKEUPS")
+        if not isinstance(values, dict) or set(values) != WakeUpSettings.__required_keys__:
+            names = ", ".join(sorted(WakeUpSettings.__required_keys__))
+            raise ConfigurationError(f"DUETIME_WAKEUPS must be a JSON object with {names}")
+        return cast(WakeUpSettings, values)
 
     @cached_property
     def admins(self) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -29,13 +29,16 @@ class SqsRunQueues:
         *,
         run_queue_urls: Mapping[Priority, str],
         dead_letter_queue_urls: Mapping[Priority, str],
+        lead: timedelta,
     ) -> None:
+        """The lead is how much earlier than its run a hint shall arrive: as much as the queue may be late."""
         self._client = client
+        self._lead = lead
         self._run_queue_urls = run_queue_urls
         self._dead_letter_queue_urls = dead_letter_queue_urls
 
     def send_hints(self, hints: Sequence[Hint], now: datetime) -> Collection[RunKey]:
-        return self._send(self._run_queue_urls, hints, lambda hint: _hint_entry(hint, now))
+        return self._send(self._run_queue_urls, hints, lambda hint: _hint_entry(hint, now, self._lead))
 
     def send_dead_letters(self, runs: Sequence[Run]) -> Collection[RunKey]:
         return self._send(self._dead_letter_queue_urls, runs, _dead_letter_entry)
@@ -64,10 +67,10 @@ def _batches(things: Iterable[Sendable]) -> Iterator[tuple[Priority, list[Sendab
             yield priority, same[start : start + _BATCH]
 
 
-def _hint_entry(hint: Hint, now: datetime) -> dict[str, Any]:
+def _hint_entry(hint: Hint, now: datetime, lead: timedelta) -> dict[str, Any]:
     return {
         "MessageBody": hint.to_message(),
-        "DelaySeconds": hint.delay_seconds(now),
+        "DelaySeconds": hint.delay_seconds(now, lead),
         "MessageGroupId": _group_of(hint.owner),
     }
 

@@ -13,13 +13,15 @@ class JobStatus(StrEnum):
 
 
 class RunStatus(StrEnum):
-    QUEUED = "QUEUED"  # planned or hinted; a worker's claim moves it on
+    QUEUED = "QUEUED"  # planned or hinted, or waiting for its turn; a worker's claim moves it on
     RUNNING = "RUNNING"  # a worker holds its lease; that worker moves it on
     RETRYING = (
         "RETRYING"  # an attempt failed and another is due at `not_before`; a worker's claim moves it on
     )
     SUCCEEDED = "SUCCEEDED"  # final
-    FAILED = "FAILED"  # no attempts left; the enqueuer moves it on, once it is on the dead-letter queue
+    FAILED = (
+        "FAILED"  # no attempts left, or never delivered; the enqueuer moves it on, once it is a dead letter
+    )
     DEAD_LETTERED = "DEAD_LETTERED"  # on the dead-letter queue; a redrive moves it on
     CANCELLED = "CANCELLED"  # no longer wanted; final
     SKIPPED = "SKIPPED"  # the overlap policy said no; final
@@ -33,11 +35,13 @@ JOB_TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
 }
 
 RUN_TRANSITIONS: Final[Mapping[RunStatus, frozenset[RunStatus]]] = {
-    RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED, RunStatus.SKIPPED}),
+    RunStatus.QUEUED: frozenset(
+        {RunStatus.RUNNING, RunStatus.CANCELLED, RunStatus.SKIPPED, RunStatus.FAILED},
+    ),
     RunStatus.RUNNING: frozenset(
         {RunStatus.SUCCEEDED, RunStatus.RETRYING, RunStatus.FAILED, RunStatus.CANCELLED},
     ),
-    RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
+    RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED, RunStatus.FAILED}),
     RunStatus.SUCCEEDED: frozenset(),
     RunStatus.FAILED: frozenset({RunStatus.DEAD_LETTERED}),
     RunStatus.DEAD_LETTERED: frozenset({RunStatus.QUEUED}),

@@ -1,16 +1,24 @@
-"""Accepting a job: from what a caller asked for to a job and its first run, in one write."""
+"""Accepting a job: from what a caller asked for to a job, its wake-up and its first runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from duetime.clock import Clock
-from duetime.errors import Conflict
+from duetime.errors import Conflict, InvalidField, Unavailable
 from duetime.job import Job, JobSpec, digest_request, new_job_id
-from duetime.run import planned_run
+from duetime.planning import Agenda, Plan, plan
+from duetime.run import Run
+from duetime.schedules import InvalidSchedule, check_jitter
 from duetime.store import Store
 from duetime.targets import AllowedTargets
 from duetime.tasks import check_task
+from duetime.timing import ScheduleType
+from duetime.wakeups import WakeUps, soonest_wakeup, wakeup_for
+
+FARTHEST: Final = timedelta(days=3660)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,32 +28,90 @@ class Submission:
     repeated: bool
 
 
-def submit(
-    spec: JobSpec,
-    *,
-    owner: str,
-    request: Mapping[str, Any],
-    idempotency_key: str | None,
-    allowed: AllowedTargets,
-    store: Store,
-    clock: Clock,
-) -> Submission:
-    check_task(spec.task, allowed)
-    now = clock.now()
-    job = Job(
-        job_id=new_job_id(owner, idempotency_key),
-        owner=owner,
-        spec=spec,
-        created_at=now,
-        updated_at=now,
-        updated_by=owner,
-        changed_at=now,
-        request_digest=digest_request(request) if idempotency_key else None,
-    )
-    # An IMMEDIATE job is due when it is accepted.
-    existing = store.create(job, [planned_run(job, now, now)])
-    if existing is None:
-        return Submission(job, repeated=False)
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What every write of a job needs."""
+
+    store: Store
+    wakeups: WakeUps
+    clock: Clock
+    allowed: AllowedTargets
+
+    def submit(
+        self, spec: JobSpec, *, owner: str, request: Mapping[str, Any], idempotency_key: str | None
+    ) -> Submission:
+        now = self.clock.now()
+        job = Job(
+            job_id=new_job_id(owner, idempotency_key),
+            owner=owner,
+            spec=spec,
+            created_at=now,
+            updated_at=now,
+            updated_by=owner,
+            changed_at=now,
+            anchor_at=now,
+            request_digest=digest_request(request) if idempotency_key else None,
+        )
+        try:
+            check_task(spec.task, self.allowed)
+            made = plan(waiting_from(job, now), now)
+        except InvalidField:
+            # What was right when it was first sent (a time in the future) need not be so when it is repeated.
+            if idempotency_key and (first := self.store.get_job(job.job_id)):
+                return _repeated(first, job)
+            raise
+        self.wake_for(made)
+        existing = self.store.create(made.job, made.runs)
+        return Submission(made.job, repeated=False) if existing is None else _repeated(existing, job)
+
+    def wake_for(self, made: Plan) -> None:
+        """Before the job is written to wait: if nothing would wake us for it, it is not written. Raises Unavailable."""
+        if made.job.waits and made.job.next_run_at:
+            self.wakeups.ensure([wakeup_for(made.job.next_run_at, self.clock.now())])
+        self.wake_for_open(made.runs)
+
+    def wake_for_open(self, runs: Sequence[Run]) -> None:
+        """Somebody must look after these runs. It is worth a try, but no reason to refuse them: the enqueuer asks for a
+        patrol too, and in the end there is the backstop."""
+        if runs:
+            with suppress(Unavailable):
+                last = max(run.not_before for run in runs)
+                self.wakeups.ensure([soonest_wakeup(max(last, self.clock.now()))])
+
+
+def waiting_from(job: Job, moment: datetime) -> Job:
+    """The job as it waits for its first time at or after that moment. Refuses what has none."""
+    try:
+        agenda = Agenda.of(job)
+        check_jitter(job.spec.timing.jitter_seconds, agenda.schedule)
+    except InvalidSchedule as error:
+        raise InvalidField(error.field, error.message) from error
+    first = agenda.next_due(moment)
+    if first is None:
+        raise _never(job.spec)
+    if first > moment + FARTHEST:
+        raise InvalidField(_deciding_field(job.spec), "lies more than ten years ahead")
+    return job.evolve(next_run_at=first, final_run_id=None, final_ended=False)
+
+
+def _never(spec: JobSpec) -> InvalidField:
+    if spec.timing.schedule_type is ScheduleType.FUTURE:
+        return InvalidField(
+            "schedule_time", "lies in the past: give a later time, or submit the job as IMMEDIATE"
+        )
+    return InvalidField("end_at", "leaves no time at which the job could run")
+
+
+def _deciding_field(spec: JobSpec) -> str:
+    return {
+        ScheduleType.FUTURE: "schedule_time",
+        ScheduleType.CRON: "cron_expression",
+        ScheduleType.INTERVAL: "start_at",
+        ScheduleType.IMMEDIATE: "schedule_type",
+    }[spec.timing.schedule_type]
+
+
+def _repeated(existing: Job, job: Job) -> Submission:
     if existing.request_digest != job.request_digest:
         raise Conflict(
             f"the Idempotency-Key was already used for another request, which made job {existing.job_id}: "

@@ -29,8 +29,17 @@ def watch_of(run: Run) -> Watch | None:
         # What a worker runs is together under one key, so that one query answers for a worker.
         subject = run.executor_id if run.status is RunStatus.RUNNING else run.run_id
         assert subject is not None
-        return Watch(f"open#{spread(subject)}", run.deadline_at)
+        return Watch(open_key(spread(subject)), run.deadline_at)
     return None
+
+
+def open_key(slot: int) -> str:
+    return f"open#{slot}"
+
+
+def shard_of(job_id: str) -> int:
+    """Where a waiting job stands on the index of those."""
+    return spread(job_id)
 
 
 def spread(text: str, over: int = SPREAD) -> int:

@@ -10,7 +10,15 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
-from duetime.errors import Conflict, InvalidField, NotFound, NotIdentified, RequestError
+from duetime.errors import (
+    Conflict,
+    InvalidField,
+    NotFound,
+    NotIdentified,
+    RequestError,
+    Stale,
+    Unavailable,
+)
 
 _CONTENT_TYPE: Final = "application/problem+json"
 _STATUSES: Final[Mapping[type[RequestError], HTTPStatus]] = {
@@ -18,7 +26,10 @@ _STATUSES: Final[Mapping[type[RequestError], HTTPStatus]] = {
     NotIdentified: HTTPStatus.FORBIDDEN,
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
+    Stale: HTTPStatus.PRECONDITION_FAILED,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+_RETRY_AFTER_SECONDS: Final = "5"
 
 FieldErrors = Sequence[Mapping[str, str]]
 
@@ -44,6 +55,12 @@ def answer_with_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
             HTTPStatus.INTERNAL_SERVER_ERROR, "Duetime failed to answer; the request can be repeated"
         )
 
+    def unavailable(error: Unavailable) -> Response[str]:
+        # What AWS said is for the log; the caller is only told to come back.
+        logger.warning("a request was put off", reason=error.message, cause=str(error.__cause__))
+        return _refused(error)
+
+    app.exception_handler(Unavailable)(unavailable)
     app.exception_handler(RequestError)(_refused)
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(NotFoundError)(_no_route)
@@ -53,7 +70,10 @@ def answer_with_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
 
 def _refused(error: RequestError) -> Response[str]:
     fields = [{"field": error.field, "message": error.reason}] if isinstance(error, InvalidField) else []
-    return problem(_STATUSES[type(error)], error.message, fields)
+    answer = problem(_STATUSES[type(error)], error.message, fields)
+    if isinstance(error, Unavailable):
+        answer.headers["Retry-After"] = _RETRY_AFTER_SECONDS
+    return answer
 
 
 def _invalid(error: RequestValidationError) -> Response[str]:

@@ -1,12 +1,21 @@
 """What a caller may send. Unknown fields are refused, and every size is bounded."""
 
 import json
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
-from duetime.job import JobSpec, Priority, ScheduleType
+from duetime.errors import InvalidField
+from duetime.instants import format_instant, to_milliseconds
+from duetime.job import Job, JobSpec, Overlap, Priority
 from duetime.retry import LONGEST_DELAY_SECONDS, BackoffKind, RetryPolicy
+from duetime.schedules import InvalidSchedule, frequency_to_cron
+from duetime.timing import CatchUp, ScheduleType, Timing
 
 PAYLOAD_LIMIT_BYTES: Final = 64 * 1024
 TASK_LIMIT_BYTES: Final = 16 * 1024
@@ -40,9 +49,33 @@ def _distinct(tags: list[str]) -> list[str]:
     return tags
 
 
+def _instant(text: str) -> str:
+    """Kept as text, so that what the document promises (a string) is what is taken; `parse_time` reads it again."""
+    parse_time(text)
+    return text
+
+
+def parse_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("must be a time such as 2030-01-31T09:00:00Z") from None
+    if moment.tzinfo is None:
+        raise ValueError(
+            "has no UTC offset; write it as in 2030-01-31T09:00:00Z or 2030-01-31T09:00:00+01:00"
+        )
+    try:
+        return to_milliseconds(moment)
+    except OverflowError:
+        raise ValueError("must lie in the years 1970 to 9998") from None
+
+
 Tag = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_printable)]
 Payload = Annotated[Any, AfterValidator(lambda value: _json_within(PAYLOAD_LIMIT_BYTES, value))]
 TaskSettings = Annotated[dict[str, Any], AfterValidator(lambda value: _json_within(TASK_LIMIT_BYTES, value))]
+Time = Annotated[
+    str, Field(max_length=64, json_schema_extra={"format": "date-time"}), AfterValidator(_instant)
+]
 
 
 class Retry(_Strict):
@@ -54,26 +87,167 @@ class Retry(_Strict):
         return RetryPolicy(BackoffKind(self.kind), self.base_seconds, self.cap_seconds)
 
 
-class CreateJob(_Strict):
+class Schedule(_Strict):
+    """When a job shall run: what `POST /jobs`, `PUT /jobs/{job_id}` and `POST /schedules/preview` have in common."""
+
+    schedule_type: Literal["IMMEDIATE", "FUTURE", "CRON", "INTERVAL"]
+    schedule_time: Time | None = None
+    cron_expression: Annotated[str, Field(max_length=255)] | None = None
+    frequency: Literal["hourly", "daily", "weekly", "monthly", "yearly"] | None = None
+    timezone: Annotated[str, Field(max_length=64)] = "UTC"
+    interval_seconds: int | None = None
+    start_at: Time | None = None
+    end_at: Time | None = None
+    jitter_seconds: int = 0
+    dst_gap: Literal["next", "skip"] = "next"
+    dst_overlap: Literal["first", "second", "both"] = "first"
+    catch_up: Literal["one", "all", "skip"] = "one"
+
+    def to_timing(self) -> Timing:
+        self._require_what_fits()
+        return Timing(
+            schedule_type=ScheduleType(self.schedule_type),
+            schedule_time=_time(self.schedule_time),
+            cron_expression=self._expression(),
+            timezone=self.timezone,
+            interval_seconds=self.interval_seconds,
+            start_at=_time(self.start_at),
+            end_at=_time(self.end_at),
+            jitter_seconds=self.jitter_seconds,
+            dst_gap=self.dst_gap,
+            dst_overlap=self.dst_overlap,
+            catch_up=CatchUp(self.catch_up),
+        )
+
+    def _expression(self) -> str | None:
+        try:
+            return frequency_to_cron(self.frequency) if self.frequency else self.cron_expression
+        except InvalidSchedule as error:
+            raise InvalidField(error.field, error.message) from error
+
+    def _require_what_fits(self) -> None:
+        fitting = FIELDS_OF_TYPE[self.schedule_type]
+        for name in Schedule.model_fields:
+            if name in self.model_fields_set and name not in fitting and getattr(self, name) is not None:
+                raise InvalidField(name, f"does not go with schedule_type {self.schedule_type}")
+        if self.cron_expression is not None and self.frequency is not None:
+            raise InvalidField("frequency", "is short for a cron_expression: give one of the two")
+        required = {"FUTURE": self.schedule_time, "INTERVAL": self.interval_seconds, "IMMEDIATE": ""}
+        if required.get(self.schedule_type, self.cron_expression or self.frequency) is None:
+            raise InvalidField(
+                REQUIRED_FIELD[self.schedule_type], f"is needed with schedule_type {self.schedule_type}"
+            )
+
+
+_RECURRING: Final = frozenset({"schedule_type", "start_at", "end_at", "jitter_seconds", "catch_up"})
+FIELDS_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
+    "IMMEDIATE": frozenset({"schedule_type"}),
+    "FUTURE": frozenset({"schedule_type", "schedule_time", "jitter_seconds", "catch_up"}),
+    "CRON": _RECURRING | {"cron_expression", "frequency", "timezone", "dst_gap", "dst_overlap"},
+    "INTERVAL": _RECURRING | {"interval_seconds"},
+}
+REQUIRED_FIELD: Final = {
+    "FUTURE": "schedule_time",
+    "CRON": "cron_expression",
+    "INTERVAL": "interval_seconds",
+}
+
+
+class CreateJob(Schedule):
     name: Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)]
-    schedule_type: Literal["IMMEDIATE"]
     task: TaskSettings
     payload: Payload = None
     priority: Literal["high", "medium", "low"] = "medium"
     max_retries: Annotated[int, Field(ge=0, le=20)] = 3
     retry: Retry = Field(default_factory=Retry)
     timeout_seconds: Annotated[int, Field(ge=1, le=LONGEST_TIMEOUT_SECONDS)] = 60
+    max_concurrency: Annotated[int, Field(ge=1, le=1000)] = 1
+    overlap: Literal["skip", "queue"] = "skip"
     tags: Annotated[list[Tag], Field(max_length=20), AfterValidator(_distinct)] = Field(default_factory=list)
 
     def to_spec(self) -> JobSpec:
         return JobSpec(
             name=self.name,
-            schedule_type=ScheduleType(self.schedule_type),
+            timing=self.to_timing(),
             task=self.task,
             payload=self.payload,
             priority=Priority(self.priority),
             max_retries=self.max_retries,
             retry=self.retry.to_policy(),
             timeout_seconds=self.timeout_seconds,
+            max_concurrency=self.max_concurrency,
+            overlap=Overlap(self.overlap),
             tags=tuple(self.tags),
         )
+
+
+def _optional(field: FieldInfo) -> Any:
+    annotation: Any = field.annotation
+    return (Annotated[annotation, *field.metadata] if field.metadata else annotation) | None
+
+
+if TYPE_CHECKING:
+
+    class UpdateJob(BaseModel):
+        pass
+
+else:
+    # Every field of CreateJob, none of them needed; null takes one back to its default.
+    UpdateJob = create_model(
+        "UpdateJob",
+        __base__=_Strict,
+        **{name: (_optional(field), None) for name, field in CreateJob.model_fields.items()},
+    )
+
+
+class Preview(Schedule):
+    count: Annotated[int, Field(ge=1, le=100)] = 10
+    # `from` is a word of Python's own.
+    after: Time | None = Field(default=None, alias="from")
+
+
+def merge(changes: Mapping[str, Any], job: Job) -> JobSpec:
+    """The job's own request with the caller's fields in it, judged as a new one would be. null takes a field back to
+    its default; another schedule_type takes with it the fields that only the old one had."""
+    request = as_request(job.spec)
+    if changes.get("schedule_type", request["schedule_type"]) != request["schedule_type"]:
+        kept = FIELDS_OF_TYPE.get(str(changes["schedule_type"]), frozenset())
+        request = {
+            name: value
+            for name, value in request.items()
+            if name not in Schedule.model_fields or name in kept
+        }
+    if "frequency" in changes:
+        request.pop("cron_expression", None)
+    request |= changes
+    given = {name: value for name, value in request.items() if value is not None or name == "payload"}
+    try:
+        return CreateJob.model_validate(given).to_spec()
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "body"
+        raise InvalidField(field, str(first["msg"]).removeprefix("Value error, ")) from error
+
+
+def as_request(spec: JobSpec) -> dict[str, Any]:
+    """The fields of a spec as a caller would send them; None is left out."""
+    timing = {field.name: getattr(spec.timing, field.name) for field in fields(Timing)}
+    fitting = FIELDS_OF_TYPE[spec.timing.schedule_type]
+    own = {field.name: getattr(spec, field.name) for field in fields(JobSpec) if field.name != "timing"}
+    own |= {
+        "retry": {name: _plain(value) for name, value in asdict(spec.retry).items()},
+        "tags": list(spec.tags),
+    }
+    request = {name: value for name, value in timing.items() if name in fitting} | own
+    return {name: _plain(value) for name, value in request.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """As it would be in JSON."""
+    if isinstance(value, datetime):
+        return format_instant(value)
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else parse_time(text)

@@ -10,7 +10,7 @@ from duetime.instants import format_instant
 from duetime.targets import AllowedTargets
 
 if TYPE_CHECKING:
-    from duetime.store import JobRun
+    from duetime.pair import JobRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,142 @@
+"""The life of a job after it was accepted: what its owner can do to it.
+
+Each of these is pure: it says what the job becomes and which runs follow. `Changes.apply` writes that in one
+conditional write. Every change that could alter what runs or when makes a new generation, so whatever a sweep, a hint
+or a claim does with the old one at that moment ends at the claim.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from duetime.errors import Conflict, Stale
+from duetime.job import Job, JobSpec, completed_if_done
+from duetime.planning import Agenda, Plan, plan
+from duetime.run import Run, manual_run
+from duetime.status import JobStatus
+from duetime.submission import Intake, waiting_from
+from duetime.tasks import check_task
+from duetime.timing import Timing
+
+_TRIES: Final = 5
+_TICK: Final = timedelta(microseconds=1)
+# What may change without altering what runs or when.
+_COSMETIC: Final = ("name", "tags")
+
+Change = Callable[[Job, str, datetime], Plan]
+"""From the job as it is, by whom, now: what it becomes. The same job: there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    intake: Intake
+
+    def apply(self, job: Job, change: Change, *, by: str, if_match: int | None = None) -> Job:
+        """The job as it became. Nobody else's change is overwritten: what they wrote is read and changed anew, unless
+        the caller insists on the version that it saw."""
+        for _ in range(_TRIES):
+            if if_match is not None and job.version != if_match:
+                raise Stale(f"the job is at version {job.version} and not at {if_match}: read it again")
+            made = change(job, by, self.intake.clock.now())
+            if made.job == job:
+                return job
+            self.intake.wake_for(made)
+            there = self.intake.store.change(job, made.job, made.runs)
+            if there is None:
+                return made.job
+            job = there
+        raise Conflict("the job is being changed by others at this moment: try again")
+
+    def run_now(self, job: Job) -> Run:
+        """Nothing of the job is written: if it is cancelled at this moment, the claim sees to it."""
+        if job.status is JobStatus.CANCELLED:
+            raise Conflict("the job is CANCELLED, and will not run again: make a new job")
+        run = manual_run(job, self.intake.clock.now(), secrets.token_hex(4))
+        self.intake.wake_for_open([run])
+        self.intake.store.add_run(run)
+        return run
+
+
+def pause(job: Job, by: str, now: datetime) -> Plan:
+    if job.status is JobStatus.PAUSED:
+        return Plan(job)
+    _require_open(job, "paused")
+    # Runs that were planned for later will not happen; their times count as slept through.
+    overdue = job.next_run_at if job.next_run_at and job.next_run_at <= now else None
+    cursor = overdue or Agenda.of(job).next_due(now + _TICK)
+    return Plan(_new_generation(job, by, now, cursor, status=JobStatus.PAUSED))
+
+
+def resume(job: Job, by: str, now: datetime) -> Plan:
+    if job.status is JobStatus.SCHEDULED:
+        return Plan(job)
+    _require_open(job, "resumed")
+    awake = _new_generation(job, by, now, job.next_run_at, status=JobStatus.SCHEDULED)
+    if awake.next_run_at is None:
+        return Plan(completed_if_done(awake))
+    # No tolerance: however short the sleep was, `catch_up` says what becomes of the times in it.
+    return plan(awake, now, tolerance=timedelta())
+
+
+def cancel(job: Job, by: str, now: datetime) -> Plan:
+    if job.status is JobStatus.CANCELLED:
+        return Plan(job)
+    _require_open(job, "cancelled")
+    return Plan(_new_generation(job, by, now, None, status=JobStatus.CANCELLED))
+
+
+def update(merge: Callable[[Job], JobSpec], intake: Intake) -> Change:
+    """To what its owner wants from now on: `merge` puts the caller's fields into the job as it is."""
+
+    def change(job: Job, by: str, now: datetime) -> Plan:
+        _require_open(job, "changed")
+        spec = merge(job)
+        if spec == job.spec:
+            return Plan(job)
+        check_task(spec.task, intake.allowed)
+        if replace(spec, **{name: getattr(job.spec, name) for name in _COSMETIC}) == job.spec:
+            return Plan(_edited(job, by, now, spec=spec))
+        return _replanned(job, spec, by, now)
+
+    return change
+
+
+def _replanned(job: Job, spec: JobSpec, by: str, now: datetime) -> Plan:
+    # What was due already happens all the same, as it was wanted when it was due.
+    owed = plan(job, now, horizon=_TICK)
+    if owed.job.waits and owed.job.next_run_at and owed.job.next_run_at <= now:
+        raise Conflict("the job has many missed times to make good first: try again in some minutes")
+    cursor = job.next_run_at if job.status is JobStatus.PAUSED else Agenda.of(job).next_due(now + _TICK)
+    after = _new_generation(job, by, now, cursor, spec=spec)
+    if not _same_times(job.spec.timing, spec.timing):
+        after = waiting_from(replace(after, anchor_at=now), now + _TICK)
+    elif after.next_run_at and spec.timing.jitter_seconds != job.spec.timing.jitter_seconds:
+        # A time that has come by its old jitter has come; one that has not comes by the new.
+        moved = Agenda.of(after).jitter - Agenda.of(job).jitter
+        after = waiting_from(after, after.next_run_at + moved)
+    made = plan(completed_if_done(after), now)
+    return Plan(made.job, (*owed.runs, *made.runs))
+
+
+def _same_times(old: Timing, new: Timing) -> bool:
+    return replace(new, jitter_seconds=old.jitter_seconds, catch_up=old.catch_up) == old
+
+
+def _new_generation(job: Job, by: str, now: datetime, next_run_at: datetime | None, **changes: Any) -> Job:
+    # Where no further time will come, the last run stays the last, though it is of an older generation.
+    final = {} if next_run_at is None else {"final_run_id": None, "final_ended": False}
+    generation = job.generation + 1
+    return _edited(
+        job, by, now, generation=generation, changed_at=now, next_run_at=next_run_at, **final, **changes
+    )
+
+
+def _edited(job: Job, by: str, now: datetime, **changes: Any) -> Job:
+    return job.evolve(version=job.version + 1, updated_at=now, updated_by=by, **changes)
+
+
+def _require_open(job: Job, wish: str) -> None:
+    if job.status in (JobStatus.CANCELLED, JobStatus.COMPLETED):
+        raise Conflict(f"the job is {job.status}, and cannot be {wish}: make a new job")

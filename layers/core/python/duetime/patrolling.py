@@ -1,0 +1,92 @@
+"""The patrol: every open run has a time by which somebody must have moved it, and here is who looks.
+
+    planned ──▶ deadline: due + 20 s ──▶ hinted again: + 20 s, + 40 s, + 80 s … ──▶ FAILED as undeliverable
+
+A hint is sent straight to its queue and not through the stream, so that a blocked stream does not block the rescue.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from duetime.clock import Clock
+from duetime.finishing import after_the_end, dead_lettered, dropped, judged_at_the_end
+from duetime.hints import Hint, RunQueues
+from duetime.pair import JobRun
+from duetime.run import PATIENCE, Run
+from duetime.status import CLAIMABLE, RunStatus
+from duetime.store import Store, WatchedRun
+from duetime.watch import SPREAD
+
+MOST_HINTS: Final = 8
+"""20 s, doubling: about an hour and a half in all."""
+
+PAGE: Final = 25
+
+
+@dataclass(slots=True)
+class PatrolReport:
+    # Whether anything is open, overdue or not: then there must be another patrol.
+    anything_open: bool = False
+    hinted: list[Run] = field(default_factory=list)
+    given_up: list[Run] = field(default_factory=list)
+    dead_lettered: list[Run] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Patroller:
+    store: Store
+    queues: RunQueues
+    clock: Clock
+    threads: Executor
+
+    def patrol(self) -> PatrolReport:
+        report = PatrolReport()
+        for slot, page in enumerate(self.threads.map(self._look, range(SPREAD))):
+            report.anything_open = report.anything_open or bool(page)
+            while page:
+                overdue = [place for place in page if place.deadline_at <= self.clock.now()]
+                self._rescue(overdue, report)
+                # Only a page full of overdue runs can have more of them behind it.
+                page = self._look(slot, overdue[-1]) if len(overdue) == PAGE else ()
+        return report
+
+    def _look(self, slot: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
+        return self.store.open_runs(slot, limit=PAGE, after=after)
+
+    def _rescue(self, overdue: Sequence[WatchedRun], report: PatrolReport) -> None:
+        # The index may be a moment behind: what counts is the run itself.
+        found = self.store.load(place.key for place in overdue).values() if overdue else ()
+        now = self.clock.now()
+        late = [seen for seen in found if seen.run.deadline_at and seen.run.deadline_at <= now]
+        self._hint_again([seen for seen in late if seen.run.status in CLAIMABLE], report, now)
+        self._bury([seen.run for seen in late if seen.run.status is RunStatus.FAILED], report, now)
+
+    def _hint_again(self, waiting: Sequence[JobRun], report: PatrolReport, now: datetime) -> None:
+        """The new deadline is written first: if we die before the hint is sent, it is found again."""
+        hinted = []
+        for seen in waiting:
+            if seen.run.hints >= MOST_HINTS:
+                self._give_up(seen, report, now)
+                continue
+            deadline_at = now + PATIENCE * 2**seen.run.hints
+            after = seen.run.evolve(hints=seen.run.hints + 1, deadline_at=deadline_at, modified_time=now)
+            if self.store.advance(seen.run, after):
+                hinted.append(after)
+        self.queues.send_hints([Hint.of(run) for run in hinted], now)
+        report.hinted += hinted
+
+    def _give_up(self, seen: JobRun, report: PatrolReport, now: datetime) -> None:
+        reason = f"undeliverable: no worker took the run up after {MOST_HINTS} hints"
+        run = dropped(seen.run, RunStatus.FAILED, reason, now)
+        if self.store.exchange(seen, after_the_end(seen, run), judged_at_the_end(seen.job)) is None:
+            report.given_up.append(run)
+
+    def _bury(self, runs: Sequence[Run], report: PatrolReport, now: datetime) -> None:
+        unsent = set(self.queues.send_dead_letters(runs)) if runs else set()
+        for run in runs:
+            after = dead_lettered(run, now)
+            if run.key not in unsent and self.store.advance(run, after):
+                report.dead_lettered.append(after)

@@ -1,0 +1,142 @@
+"""The sweep: every job that waits for a time in the next minutes is planned, and waits for its next one.
+
+Runs are written first, each if it is not there yet; then the job moves on, if nobody changed it. Whoever sweeps may
+die between any two writes, or sweep twice: what is planned again has the same ids.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple, TypeVar
+
+from duetime.batches import in_batches
+from duetime.clock import Clock
+from duetime.due_messages import Delayed, DueQueue, SweepShard
+from duetime.job import Job
+from duetime.planning import HORIZON, Plan, plan
+from duetime.store import Move, Store, WaitingJob
+from duetime.wakeups import WakeUps, wakeup_for
+from duetime.watch import SPREAD
+
+PAGE: Final = 100
+"""As many jobs as one BatchGetItem takes."""
+
+MOVES_AT_ONCE: Final = 25
+"""As many jobs as one BatchExecuteStatement takes."""
+
+MOST_HOPS: Final = 12
+"""A shard is handed on by message so often; what is left then is found by the next tick."""
+
+
+Subject = TypeVar("Subject")
+Result = TypeVar("Result")
+
+
+class Planned(NamedTuple):
+    job: Job
+    plan: Plan
+
+
+@dataclass(slots=True)
+class SweepReport:
+    jobs: int = 0
+    runs: int = 0
+    handed_on: int = 0
+    # Jobs that cannot be planned, and why (a zone that no longer exists, say). Trying again would not help them.
+    unplannable: list[tuple[str, Exception]] = field(default_factory=list)
+    # What AWS refused. Those jobs wait where they were, and another sweep plans them.
+    unwritten: list[Exception] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    store: Store
+    wakeups: WakeUps
+    due_queue: DueQueue
+    clock: Clock
+    threads: Executor
+
+    def sweep_all(self) -> SweepReport:
+        """Every shard that fits on a page; one that has more gets a message, and so a watcher, of its own."""
+        report = SweepReport()
+        small: list[WaitingJob] = []
+        for shard, page in enumerate(self.threads.map(self._find, range(SPREAD))):
+            if len(page) < PAGE:
+                small += page
+            else:
+                self._hand_on(SweepShard(shard), report)
+        self._plan_all(small, report)
+        return report
+
+    def sweep_shard(self, message: SweepShard, has_time: Callable[[], bool]) -> SweepReport:
+        """Page after page, while there is time for another."""
+        report, after = SweepReport(), message.after
+        while True:
+            page = self._find(message.shard, after)
+            self._plan_all(page, report)
+            if len(page) < PAGE:
+                return report
+            after = page[-1]
+            if not has_time():
+                self._hand_on(SweepShard(message.shard, after, message.hop + 1), report)
+                return report
+
+    def _find(self, shard: int, after: WaitingJob | None = None) -> Sequence[WaitingJob]:
+        return self.store.waiting(shard, until=self.clock.now() + HORIZON, limit=PAGE, after=after)
+
+    def _hand_on(self, message: SweepShard, report: SweepReport) -> None:
+        if message.hop <= MOST_HOPS:
+            self.due_queue.send([Delayed(message)])
+            report.handed_on += 1
+
+    def _plan_all(self, places: Sequence[WaitingJob], report: SweepReport) -> None:
+        pages = in_batches([place.job_id for place in places], PAGE)
+        jobs = [job for found in self.threads.map(self.store.load_jobs, pages) for job in found]
+        planned = [made for job in jobs if (made := self._plan(job, report))]
+        written = [made for made, _ in self._try_each(self._write_runs, planned, report)]
+        moves = [Move(made.job, made.plan.job) for made in self._with_wakeups(written, report)]
+        batches = list(in_batches(moves, MOVES_AT_ONCE))
+        for batch, overtaken in self._try_each(self.store.move_on, batches, report):
+            report.jobs += len(batch) - len(overtaken)
+        report.runs += sum(len(made.plan.runs) for made in written)
+
+    def _plan(self, job: Job, report: SweepReport) -> Planned | None:
+        try:
+            made = plan(job, self.clock.now())
+        except Exception as error:
+            # One job that cannot be planned must not hold up all the others.
+            report.unplannable.append((job.job_id, error))
+            return None
+        return Planned(job, made) if made.job != job else None
+
+    def _write_runs(self, planned: Planned) -> None:
+        for run in planned.plan.runs:
+            self.store.add_run(run)
+
+    def _with_wakeups(self, planned: Sequence[Planned], report: SweepReport) -> Iterable[Planned]:
+        """Those that may wait for their next time, because something will wake us for it. If EventBridge is out of
+        order, what is due soon runs all the same; the jobs stay where they are and are planned again."""
+        now = self.clock.now()
+        by_minute: dict[datetime | None, list[Planned]] = {}
+        for made in planned:
+            next_run_at = made.plan.job.next_run_at
+            by_minute.setdefault(next_run_at and wakeup_for(next_run_at, now), []).append(made)
+        yield from by_minute.pop(None, [])
+        minutes = [minute for minute in by_minute if minute]
+        for minute, _ in self._try_each(lambda minute: self.wakeups.ensure([minute]), minutes, report):
+            yield from by_minute[minute]
+
+    def _try_each(
+        self, write: Callable[[Subject], Result], subjects: Sequence[Subject], report: SweepReport
+    ) -> list[tuple[Subject, Result]]:
+        """Side by side; those that succeeded, with what came of them. What failed is on the report."""
+        futures = [(subject, self.threads.submit(write, subject)) for subject in subjects]
+        done = []
+        for subject, future in futures:
+            try:
+                done.append((subject, future.result()))
+            except Exception as error:
+                # Throttling or an outage, after all retries: the others may well succeed.
+                report.unwritten.append(error)
+        return done

@@ -1,0 +1,175 @@
+"""What becomes of open runs that nobody moved in time."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from duetime.claiming import JUDGED
+from duetime.clock import ManualClock
+from duetime.finishing import dropped
+from duetime.hints import Hint
+from duetime.memory_store import MemoryStore
+from duetime.pair import JobRun
+from duetime.patrolling import MOST_HINTS, PAGE, Patroller, PatrolReport
+from duetime.run import PATIENCE, Run, RunKey
+from duetime.status import JobStatus, RunStatus
+
+from tests.factories import NOW, a_cron_job, a_job, a_pair, a_run, claimed_pair
+from tests.inline import Inline
+
+
+class Queues:
+    def __init__(self) -> None:
+        self.hints: list[tuple[RunKey, datetime]] = []
+        self.letters: list[Run] = []
+        self.refuse = False
+
+    def send_hints(self, hints: Sequence[Hint], now: datetime) -> Collection[RunKey]:
+        self.hints += [(hint.key, now) for hint in hints]
+        return []
+
+    def send_dead_letters(self, runs: Sequence[Run]) -> Collection[RunKey]:
+        if self.refuse:
+            return [run.key for run in runs]
+        self.letters += runs
+        return []
+
+
+class Scene:
+    def __init__(self, *pairs: JobRun) -> None:
+        self.store, self.clock, self.queues = MemoryStore(), ManualClock(NOW), Queues()
+        for job, run in pairs:
+            self.store.create(job, [run])
+
+    def patrol(self) -> PatrolReport:
+        return Patroller(self.store, self.queues, self.clock, Inline()).patrol()
+
+    def pair(self, seen: JobRun) -> JobRun:
+        return self.store.load([seen.run.key])[seen.run.key]
+
+
+def test_a_run_within_its_time_is_left_alone_but_is_a_reason_to_come_back() -> None:
+    seen = a_pair()
+    scene = Scene(seen)
+    scene.clock.advance(PATIENCE - timedelta(milliseconds=1))
+    report = scene.patrol()
+    assert (report.anything_open, report.hinted, scene.pair(seen)) == (True, [], seen)
+
+
+def test_where_nothing_is_open_there_is_no_reason_to_come_back() -> None:
+    job, run = a_pair()
+    ended = dropped(run, RunStatus.CANCELLED, "no", NOW)
+    assert not Scene(JobRun(job, ended)).patrol().anything_open
+
+
+def test_a_lost_hint_is_sent_again_later_each_time_and_in_the_end_the_run_fails() -> None:
+    seen = a_pair()
+    scene = Scene(seen)
+    waits = []
+    while (run := scene.pair(seen).run).status is RunStatus.QUEUED:
+        assert run.deadline_at is not None
+        waits.append(run.deadline_at - scene.clock.now())
+        scene.clock.wait_until(run.deadline_at)
+        scene.patrol()
+    assert waits == [PATIENCE] + [PATIENCE * 2**n for n in range(MOST_HINTS)]
+    assert len(scene.queues.hints) == MOST_HINTS
+    assert run.status is RunStatus.FAILED
+    assert "undeliverable" in (run.error_message or "")
+    assert (scene.pair(seen).job.failed, scene.pair(seen).job.status) == (1, JobStatus.COMPLETED)
+
+
+def test_an_undeliverable_run_becomes_a_dead_letter_though_the_stream_is_blocked() -> None:
+    seen = a_pair()
+    failed = replace(seen.run, status=RunStatus.FAILED, end_time=NOW)
+    scene = Scene(JobRun(seen.job, failed))
+    scene.clock.advance(PATIENCE)
+    scene.queues.refuse = True
+    scene.patrol()
+    assert scene.pair(seen).run.status is RunStatus.FAILED
+    scene.queues.refuse = False
+    scene.patrol()
+    assert [run.run_id for run in scene.queues.letters] == [seen.run.run_id]
+    assert scene.pair(seen).run.status is RunStatus.DEAD_LETTERED
+
+
+def test_a_retrying_run_that_is_undeliverable_frees_its_place() -> None:
+    job, run = a_pair(running=1)
+    retrying = replace(run, status=RunStatus.RETRYING, attempt=1, hints=MOST_HINTS)
+    scene = Scene(JobRun(job, retrying))
+    scene.clock.advance(PATIENCE)
+    scene.patrol()
+    assert (scene.pair(JobRun(job, run)).job.running) == 0
+
+
+def test_a_live_run_is_not_touched() -> None:
+    seen = a_pair()
+    scene = Scene(seen)
+    scene.store.exchange(seen, claimed_pair(seen), JUDGED)
+    held = scene.pair(seen)
+    scene.clock.advance(timedelta(seconds=14))
+    scene.patrol()
+    assert scene.pair(seen) == held
+
+
+def test_a_run_that_somebody_moved_meanwhile_is_not_hinted() -> None:
+    """Two watchers see the same run; one of them wins."""
+    seen = a_pair()
+    scene = Scene(seen)
+    scene.clock.advance(PATIENCE)
+    load = scene.store.load
+
+    def load_and_lose(keys: object) -> object:
+        found = load(keys)  # type: ignore[arg-type]
+        if not scene.queues.hints:
+            scene.store.load = load  # type: ignore[method-assign]
+            scene.patrol()
+        return found
+
+    scene.store.load = load_and_lose  # type: ignore[method-assign]
+    scene.patrol()
+    assert (len(scene.queues.hints), scene.pair(seen).run.hints) == (1, 1)
+
+
+def test_an_index_that_is_a_moment_behind_misleads_nobody() -> None:
+    seen = a_pair()
+    scene = Scene(seen)
+    scene.clock.advance(PATIENCE)
+    stale = {slot: scene.store.open_runs(slot, limit=PAGE) for slot in range(64)}
+    ended = dropped(seen.run, RunStatus.CANCELLED, "no", NOW)
+    scene.store.advance(seen.run, ended)
+    scene.store.open_runs = lambda slot, **_: stale[slot]  # type: ignore[method-assign,assignment]
+    scene.patrol()
+    assert (scene.queues.hints, scene.pair(seen).run) == ([], ended)
+
+
+@pytest.mark.parametrize("count", [PAGE, 3 * PAGE])
+def test_after_a_long_outage_every_page_of_overdue_runs_is_found(count: int) -> None:
+    job = a_cron_job("*/10 * * * * *")
+    runs: list[Run] = []
+    second = 0
+    while len(runs) < count:
+        run = a_run(job, at=NOW + timedelta(seconds=(second := second + 1)))
+        if Scene(JobRun(job, run)).store.open_runs(9, limit=1):
+            runs.append(run)
+    scene = Scene()
+    scene.store.create(job, runs)
+    scene.clock.advance(timedelta(days=14))
+    assert len(scene.patrol().hinted) == count
+
+
+def test_two_jobs_runs_go_to_their_own_queues() -> None:
+    pairs = [a_pair() for _ in range(5)]
+    scene = Scene(*pairs)
+    scene.clock.advance(PATIENCE)
+    scene.patrol()
+    assert {key for key, _ in scene.queues.hints} == {pair.run.key for pair in pairs}
+
+
+def test_a_job_is_not_needed_for_its_runs_rescue_to_be_judged() -> None:
+    """A run without its job (a table restored in part) is passed over, not a reason to stop."""
+    job = a_job()
+    scene = Scene()
+    scene.store.add_run(a_run(job))
+    scene.clock.advance(PATIENCE)
+    assert scene.patrol().hinted == []
