@@ -53,6 +53,12 @@ class Enqueuer:
 
 
 @dataclass(frozen=True)
+class Watcher:
+    memory_mb: int = between(128, 10240)
+    max_concurrency: int = between(2, 1000)
+
+
+@dataclass(frozen=True)
 class Worker:
     scaling: Scaling
     memory_mb: int = between(128, 10240)
@@ -105,8 +111,11 @@ class Settings:
     job_service: Handler
     job_search: Handler
     enqueuer: Enqueuer
+    watcher: Watcher
     worker: Worker
     warm_throughput: WarmThroughput | None
+    # How much earlier than its run a hint shall arrive at a worker: as much as the queue may be late.
+    hint_lead_ms: int = between(0, 2000)
     log_level: str = one_of("DEBUG", "INFO", "WARNING", "ERROR")
 
 

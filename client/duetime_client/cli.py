@@ -4,16 +4,21 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import boto3
 import click
 
 from duetime_client.client import ApiError, Client, Unreachable
+from duetime_client.next_times import next_times
 
 _STACK_FILE = Path("local/stack.json")
 
-Result = TypeVar("Result")
+Connect = Callable[[], Client]
+
+IF_MATCH = click.option(
+    "--if-match", type=click.IntRange(1), metavar="VERSION", help="Only if the job is still at this version."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,19 +43,62 @@ def main(context: click.Context, api_url: str | None, region: str | None, stack_
 @click.argument("job", type=click.File(encoding="utf-8"))
 @click.option("--idempotency-key", help="Repeating the command with the same key makes no second job.")
 @click.pass_obj
-def submit(connect: Callable[[], Client], job: Any, idempotency_key: str | None) -> None:
+def submit(connect: Connect, job: Any, idempotency_key: str | None) -> None:
     """Submit the job in the file JOB (JSON; - reads standard input)."""
-    try:
-        body = json.load(job)
-    except ValueError as error:
-        raise click.ClickException(f"{job.name} is not JSON: {error}") from error
+    body = _read_json(job)
     _show(lambda: connect().create_job(body, idempotency_key=idempotency_key))
 
 
 @main.command()
 @click.argument("job_id")
+@click.argument("changes", type=click.File(encoding="utf-8"))
+@IF_MATCH
 @click.pass_obj
-def get(connect: Callable[[], Client], job_id: str) -> None:
+def update(connect: Connect, job_id: str, changes: Any, if_match: int | None) -> None:
+    """Change a job: the file CHANGES (JSON; - reads standard input) has only the fields to change."""
+    body = _read_json(changes)
+    _show(lambda: connect().update_job(job_id, body, if_match=if_match))
+
+
+@main.command()
+@click.argument("job_id")
+@IF_MATCH
+@click.pass_obj
+def pause(connect: Connect, job_id: str, if_match: int | None) -> None:
+    """Pause a job: it starts nothing until it is resumed."""
+    _show(lambda: connect().pause_job(job_id, if_match=if_match))
+
+
+@main.command()
+@click.argument("job_id")
+@IF_MATCH
+@click.pass_obj
+def resume(connect: Connect, job_id: str, if_match: int | None) -> None:
+    """Resume a paused job; its catch_up says what becomes of the times it slept through."""
+    _show(lambda: connect().resume_job(job_id, if_match=if_match))
+
+
+@main.command()
+@click.argument("job_id")
+@IF_MATCH
+@click.pass_obj
+def cancel(connect: Connect, job_id: str, if_match: int | None) -> None:
+    """Cancel a job for good."""
+    _show(lambda: connect().cancel_job(job_id, if_match=if_match))
+
+
+@main.command("run-now")
+@click.argument("job_id")
+@click.pass_obj
+def run_now(connect: Connect, job_id: str) -> None:
+    """Run a job once, now, whatever its schedule says."""
+    _show(lambda: connect().run_job_now(job_id))
+
+
+@main.command()
+@click.argument("job_id")
+@click.pass_obj
+def get(connect: Connect, job_id: str) -> None:
     """Show a job."""
     _show(lambda: connect().get_job(job_id))
 
@@ -58,7 +106,7 @@ def get(connect: Callable[[], Client], job_id: str) -> None:
 @main.command()
 @click.argument("job_id")
 @click.pass_obj
-def status(connect: Callable[[], Client], job_id: str) -> None:
+def status(connect: Connect, job_id: str) -> None:
     """Show a job's status and its latest run."""
     _show(lambda: connect().get_status(job_id))
 
@@ -68,9 +116,21 @@ def status(connect: Callable[[], Client], job_id: str) -> None:
 @click.option("--limit", type=click.IntRange(1, 100), help="How many runs at the most.")
 @click.option("--page-token", help="The next_page_token of the page before.")
 @click.pass_obj
-def runs(connect: Callable[[], Client], job_id: str, limit: int | None, page_token: str | None) -> None:
+def runs(connect: Connect, job_id: str, limit: int | None, page_token: str | None) -> None:
     """List a job's runs, the latest first."""
     _show(lambda: connect().list_runs(job_id, limit=limit, page_token=page_token))
+
+
+@main.command()
+@click.argument("job_id")
+@click.option("--count", type=click.IntRange(1, 100), help="How many times.")
+@click.pass_obj
+def upcoming(connect: Connect, job_id: str, count: int | None) -> None:
+    """Show when a job is due next, with the times that daylight saving moves or drops."""
+    _show(lambda: connect().get_upcoming(job_id, count=count))
+
+
+main.add_command(next_times)
 
 
 def _connect(api_url: str | None, region: str | None, stack_file: Path) -> Client:
@@ -85,6 +145,13 @@ def _connect(api_url: str | None, region: str | None, stack_file: Path) -> Clien
     if not (chosen := region or session.region_name or os.environ.get("AWS_DEFAULT_REGION")):
         raise click.ClickException("the deployment's region is not known: give --region")
     return Client(api_url, chosen, credentials)
+
+
+def _read_json(file: Any) -> Any:
+    try:
+        return json.load(file)
+    except ValueError as error:
+        raise click.ClickException(f"{file.name} is not JSON: {error}") from error
 
 
 def _show(call: Callable[[], dict[str, Any]]) -> None:

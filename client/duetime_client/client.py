@@ -47,22 +47,52 @@ class Client:
         return self._call("POST", "/jobs", body=job, headers=_idempotent(idempotency_key))
 
     def get_job(self, job_id: str) -> Json:
-        return self._call("GET", f"/jobs/{quote(job_id, safe='')}")
+        return self._call("GET", _job(job_id))
+
+    def update_job(self, job_id: str, changes: Mapping[str, Any], *, if_match: int | None = None) -> Json:
+        return self._call("PUT", _job(job_id), body=changes, headers=_matching(if_match))
+
+    def pause_job(self, job_id: str, *, if_match: int | None = None) -> Json:
+        return self._call("POST", _job(job_id, "pause"), headers=_matching(if_match))
+
+    def resume_job(self, job_id: str, *, if_match: int | None = None) -> Json:
+        return self._call("POST", _job(job_id, "resume"), headers=_matching(if_match))
+
+    def cancel_job(self, job_id: str, *, if_match: int | None = None) -> Json:
+        return self._call("DELETE", _job(job_id), headers=_matching(if_match))
+
+    def run_job_now(self, job_id: str) -> Json:
+        return self._call("POST", _job(job_id, "runNow"))
 
     def get_status(self, job_id: str) -> Json:
-        return self._call("GET", f"/jobs/{quote(job_id, safe='')}/status")
+        return self._call("GET", _job(job_id, "status"))
 
     def list_runs(self, job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Json:
-        asked = {"limit": limit, "page_token": page_token}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return self._call("GET", f"/jobs/{quote(job_id, safe='')}/runs" + (f"?{query}" if query else ""))
+        return self._call("GET", _job(job_id, "runs"), query={"limit": limit, "page_token": page_token})
+
+    def get_run(self, job_id: str, run_id: str) -> Json:
+        return self._call("GET", _job(job_id, "runs", run_id))
+
+    def get_upcoming(self, job_id: str, *, count: int | None = None) -> Json:
+        return self._call("GET", _job(job_id, "upcoming"), query={"count": count})
+
+    def preview_schedule(self, schedule: Mapping[str, Any]) -> Json:
+        return self._call("POST", "/schedules/preview", body=schedule)
 
     def _call(
-        self, method: str, path: str, *, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
         data = None if body is None else json.dumps(body)
         sent = {"Content-Type": "application/json", **(headers or {})}
-        request = AWSRequest(method, self._api_url + path, data=data, headers=sent)
+        asked = urlencode({name: value for name, value in (query or {}).items() if value is not None})
+        url = self._api_url + path + (f"?{asked}" if asked else "")
+        request = AWSRequest(method, url, data=data, headers=sent)
         if self._credentials:
             SigV4Auth(self._credentials, "execute-api", self._region).add_auth(request)
         try:
@@ -70,6 +100,14 @@ class Client:
         except HTTPError as error:
             raise Unreachable(f"{self._api_url} did not answer: {error}") from error
         return _decoded(answer)
+
+
+def _job(job_id: str, *rest: str) -> str:
+    return "/".join(["/jobs", *(quote(part, safe="") for part in (job_id, *rest))])
+
+
+def _matching(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def _idempotent(key: str | None) -> dict[str, str]:

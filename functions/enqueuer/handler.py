@@ -7,19 +7,25 @@ from aws_lambda_powertools import Logger
 from duetime.clock import SystemClock
 from duetime.dynamo_items import item_to_run
 from duetime.dynamo_store import DynamoStore
-from duetime.enqueuing import Change, announce
+from duetime.enqueuing import Announcer, Change
+from duetime.patrols import Patrols
 from duetime.settings import Settings
+from duetime.sqs_due_queue import SqsDueQueue
 from duetime.sqs_run_queues import SqsRunQueues
-from duetime.status import RunStatus
 
 settings = Settings.from_environment()
-clock = SystemClock()
-# It marks runs as dead-lettered and never touches a job.
-store = DynamoStore(boto3.client("dynamodb"), jobs_table="", runs_table=settings.runs_table)
-queues = SqsRunQueues(
-    boto3.client("sqs"),
-    run_queue_urls=settings.run_queue_urls,
-    dead_letter_queue_urls=settings.dead_letter_queue_urls,
+sqs = boto3.client("sqs")
+announcer = Announcer(
+    # It marks runs as dead-lettered and never touches a job.
+    DynamoStore(boto3.client("dynamodb"), jobs_table="", runs_table=settings.runs_table),
+    SqsRunQueues(
+        sqs,
+        run_queue_urls=settings.run_queue_urls,
+        dead_letter_queue_urls=settings.dead_letter_queue_urls,
+        lead=settings.hint_lead,
+    ),
+    Patrols(SqsDueQueue(sqs, settings.due_queue_url)),
+    SystemClock(),
 )
 logger = Logger()
 
@@ -28,7 +34,7 @@ logger = Logger()
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ARG001
     records = event["Records"]
     changes = [_change_in(record["dynamodb"]) for record in records]
-    untold = announce(changes, queues, store, clock)
+    untold = announcer.announce(changes)
     if not untold:
         return {"batchItemFailures": []}
     logger.warning("some runs could not be announced", runs=[key.run_id for key in untold])
@@ -39,4 +45,4 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ARG0
 
 def _change_in(record: dict[str, Any]) -> Change:
     before = record.get("OldImage")
-    return Change(item_to_run(record["NewImage"]), RunStatus(before["status"]["S"]) if before else None)
+    return Change(item_to_run(record["NewImage"]), item_to_run(before) if before else None)

@@ -1,4 +1,4 @@
-"""What wakes the enqueuer and the worker.
+"""What wakes the enqueuer, the watcher and the worker.
 
 These are the bare CloudFormation resources, because CDK's event source classes also grant, and more than is needed
 (GetQueueUrl, ListStreams on every stream of the account).
@@ -49,6 +49,28 @@ class RunStreamSource(_Mapping):
             destination_config=_Mapping.DestinationConfigProperty(
                 on_failure=_Mapping.OnFailureProperty(destination=failures.queue_arn)
             ),
+        )
+
+
+class DueQueueSource(_Mapping):
+    """Reasons to look. One at a time, so that a large shard has a watcher to itself."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        function: lambda_.Function,
+        queue: sqs.Queue,
+        max_concurrency: int,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            function_name=function.function_name,
+            event_source_arn=queue.queue_arn,
+            batch_size=1,
+            scaling_config=_Mapping.ScalingConfigProperty(maximum_concurrency=max_concurrency),
         )
 
 

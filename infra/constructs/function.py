@@ -68,8 +68,13 @@ class Function(Construct):
             "The dependencies layer is built for Python 3.13; runtime and layer are raised together.",
         )
 
-    def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
+    def allow(
+        self,
+        actions: Sequence[str],
+        resources: Sequence[str],
+        conditions: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         # Not CDK's grant methods: they add actions and index wildcards that nobody here uses.
         self.role.add_to_principal_policy(
-            iam.PolicyStatement(actions=list(actions), resources=list(resources))
+            iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
         )

@@ -32,6 +32,10 @@ class Context:
     invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:duetime-test"
     aws_request_id: str = "request-1"
     log_stream_name: str = "2026/11/18/[$LATEST]0123456789abcdef"
+    remaining_ms: int = 60_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
 
 
 @pytest.fixture
@@ -41,13 +45,16 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         create_tables(boto3.client("dynamodb"))
         sqs = boto3.client("sqs")
-        names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES)]
+        names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead"]
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
         variables = {
             "DUETIME_JOBS_TABLE": JOBS,
             "DUETIME_RUNS_TABLE": RUNS,
             "DUETIME_RUN_QUEUE_URLS": json.dumps({p: urls[p] for p in PRIORITIES}),
             "DUETIME_DEAD_LETTER_QUEUE_URLS": json.dumps({p: urls[f"{p}-dead"] for p in PRIORITIES}),
+            "DUETIME_DUE_QUEUE_URL": urls["due"],
+            "DUETIME_HINT_LEAD_MS": "400",
+            "DUETIME_WAKEUPS": json.dumps(_wakeups()),
             "DUETIME_ALLOWED_TARGETS": json.dumps(
                 {"http_private_addresses": [], "python": ["duetime_examples.*"]}
             ),
@@ -59,6 +66,16 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             monkeypatch.setenv(name, value)
         monkeypatch.syspath_prepend(str(EVENTS.parent / "layers" / "tasks" / "python"))
         yield urls
+
+
+def _wakeups() -> dict[str, str]:
+    boto3.client("scheduler").create_schedule_group(Name="wake-ups")
+    return {
+        "group": "wake-ups",
+        "role_arn": "arn:aws:iam::123456789012:role/wake-ups",
+        "queue_arn": "arn:aws:sqs:us-east-1:123456789012:due",
+        "dead_letter_queue_arn": "arn:aws:sqs:us-east-1:123456789012:due-dead",
+    }
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def test_a_message_that_sqs_refused_is_reported_from_its_record_on(
 ) -> None:
     enqueuer = load_function("enqueuer")
     refused = {"Successful": [], "Failed": [{"Id": "0", "SenderFault": False, "Code": "InternalError"}]}
-    monkeypatch.setattr(enqueuer.queues._client, "send_message_batch", lambda **_: refused)
+    monkeypatch.setattr(enqueuer.sqs, "send_message_batch", lambda **_: refused)
     assert enqueuer.handle(sample("stream_run_queued"), Context()) == {
         "batchItemFailures": [{"itemIdentifier": "100"}]
     }
@@ -37,7 +37,7 @@ def test_a_dead_letter_that_could_not_be_sent_is_not_marked(
     event = sample("stream_run_failed")
     boto3.client("dynamodb").put_item(TableName="runs", Item=event["Records"][0]["dynamodb"]["NewImage"])
     refused = {"Successful": [], "Failed": [{"Id": "0", "SenderFault": False, "Code": "InternalError"}]}
-    monkeypatch.setattr(enqueuer.queues._client, "send_message_batch", lambda **_: refused)
+    monkeypatch.setattr(enqueuer.sqs, "send_message_batch", lambda **_: refused)
     assert enqueuer.handle(event, Context()) == {"batchItemFailures": [{"itemIdentifier": "200"}]}
     assert boto3.client("dynamodb").scan(TableName="runs")["Items"][0]["status"]["S"] == "FAILED"
 

@@ -91,9 +91,19 @@ def _listed(value: Any) -> list[Any]:
 def _resource_name(resource: Any) -> str:
     if isinstance(resource, str):
         return resource
+    if "Fn::Join" in resource:
+        return _joined_name(resource["Fn::Join"][1])
     logical_id: str
     logical_id, attribute = resource["Fn::GetAtt"]
     return logical_id if attribute == "Arn" else f"{logical_id}.{attribute}"
+
+
+def _joined_name(parts: list[Any]) -> str:
+    """An index by its table (`Table/index/name`), another ARN from behind its account on."""
+    if isinstance(parts[0], dict):
+        return "".join(part if isinstance(part, str) else _resource_name(part) for part in parts)
+    shown = [part if isinstance(part, str) else part["Ref"] for part in parts]
+    return "".join(shown).split("AWS::AccountId:", 1)[1]
 
 
 @cache

@@ -2,7 +2,8 @@ import pytest
 
 from tests.infra.conftest import Synthesised
 
-FUNCTIONS = ("job_service", "job_search", "enqueuer", "worker")
+FUNCTIONS = ("job_service", "job_search", "enqueuer", "watcher", "worker")
+QUEUES = ("RUN_QUEUE_URLS", "DEAD_LETTER_QUEUE_URLS", "DUE_QUEUE_URL", "HINT_LEAD_MS")
 
 
 def test_these_functions_and_no_others_are_deployed(synthesised: Synthesised) -> None:
@@ -33,10 +34,11 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("job_service", {"JOBS_TABLE", "RUNS_TABLE", "ALLOWED_TARGETS", "ADMINS"}),
+        ("job_service", {"JOBS_TABLE", "RUNS_TABLE", "ALLOWED_TARGETS", "ADMINS", "WAKEUPS"}),
         ("job_search", {"JOBS_TABLE", "RUNS_TABLE", "ADMINS"}),
-        ("enqueuer", {"RUNS_TABLE", "RUN_QUEUE_URLS", "DEAD_LETTER_QUEUE_URLS"}),
-        ("worker", {"JOBS_TABLE", "RUNS_TABLE", "ALLOWED_TARGETS"}),
+        ("enqueuer", {"RUNS_TABLE", *QUEUES}),
+        ("watcher", {"JOBS_TABLE", "RUNS_TABLE", "WAKEUPS", *QUEUES}),
+        ("worker", {"JOBS_TABLE", "RUNS_TABLE", "ALLOWED_TARGETS", "RUN_QUEUE_URLS"}),
     ],
 )
 def test_a_function_is_told_what_it_needs_and_no_more(

@@ -1,6 +1,7 @@
 """Who may do what: the whole of it, so that a grant which grows fails a test."""
 
 import pytest
+from duetime.due_messages import Tick, parse_due_message
 
 from tests.infra.conftest import Synthesised
 
@@ -20,6 +21,7 @@ class Names:
         ]
         self.failures = self._name("AWS::SQS::Queue", "StreamFailures")
         self.due = self._name("AWS::SQS::Queue", "DueQueue")
+        self.due_dead_letters = self._name("AWS::SQS::Queue", "DueDeadLetters")
 
     def _name(self, kind: str, named: str) -> str:
         return self._synthesised.one(kind, named)[0]
@@ -29,33 +31,68 @@ class Names:
         return {(f"logs:{action}", f"{group}") for action in ("CreateLogStream", "PutLogEvents")}
 
 
-def test_job_service_creates_and_reads_jobs_and_creates_runs(synthesised: Synthesised) -> None:
+def wakeups(synthesised: Synthesised) -> set[tuple[str, str]]:
+    """What it takes to create a schedule: the schedule itself, and lending it its role."""
+    group = synthesised.one("AWS::Scheduler::ScheduleGroup", "WakeUpsGroup")[1]["Name"]
+    role = synthesised.one("AWS::IAM::Role", "WakeUpsRole")[0]
+    granted = {("scheduler:CreateSchedule", f"schedule/{group}/*"), ("iam:PassRole", role)}
+    # To the emulator's IAM every schedule is in the default group.
+    default = "arn:aws:scheduler:us-east-1:000000000000:schedule/default/*"
+    return granted | ({("scheduler:CreateSchedule", default)} if synthesised.environment.is_local else set())
+
+
+def sends(synthesised: Synthesised, queues: list[str]) -> set[tuple[str, str]]:
+    # The emulator asks for batches by name; AWS has no such action.
+    actions = ["SendMessage", *(["SendMessageBatch"] if synthesised.environment.is_local else [])]
+    return {(f"sqs:{action}", queue) for action in actions for queue in queues}
+
+
+def on_tables(actions: tuple[str, ...], *tables: str) -> set[tuple[str, str]]:
+    return {(f"dynamodb:{action}", table) for action in actions for table in tables}
+
+
+def test_job_service_writes_jobs_creates_runs_and_sets_wake_ups(synthesised: Synthesised) -> None:
     names = Names(synthesised)
-    assert synthesised.grants("JobServiceRole") == names.log("JobService") | {
-        ("dynamodb:PutItem", names.jobs),
-        ("dynamodb:GetItem", names.jobs),
-        ("dynamodb:PutItem", names.runs),
-    }
+    assert synthesised.grants("JobServiceRole") == (
+        names.log("JobService")
+        | on_tables(("PutItem", "GetItem", "UpdateItem"), names.jobs)
+        | on_tables(("PutItem",), names.runs)
+        | wakeups(synthesised)
+    )
 
 
 def test_job_search_only_reads(synthesised: Synthesised) -> None:
     names = Names(synthesised)
-    assert synthesised.grants("JobSearchRole") == names.log("JobSearch") | {
-        ("dynamodb:GetItem", names.jobs),
-        ("dynamodb:GetItem", names.runs),
-        ("dynamodb:Query", names.runs),
-    }
+    assert synthesised.grants("JobSearchRole") == (
+        names.log("JobSearch")
+        | on_tables(("GetItem",), names.jobs)
+        | on_tables(("GetItem", "Query"), names.runs)
+    )
 
 
 def test_the_enqueuer_reads_the_stream_tells_the_queues_and_marks_runs(synthesised: Synthesised) -> None:
     names = Names(synthesised)
-    # The emulator asks for this by name; AWS has no such action.
-    sends = ["SendMessage", *(["SendMessageBatch"] if synthesised.environment.is_local else [])]
     assert synthesised.grants("EnqueuerRole") == (
         names.log("Enqueuer")
         | {("dynamodb:UpdateItem", names.runs), ("sqs:SendMessage", names.failures)}
-        | {(f"dynamodb:{action}", f"{names.runs}.StreamArn") for action in READ_STREAM}
-        | {(f"sqs:{send}", queue) for send in sends for queue in [*names.run_queues, *names.dead_letters]}
+        | on_tables(READ_STREAM, f"{names.runs}.StreamArn")
+        | sends(synthesised, [*names.run_queues, *names.dead_letters, names.due])
+    )
+
+
+def test_the_watcher_finds_plans_and_tells_the_queues(synthesised: Synthesised) -> None:
+    names = Names(synthesised)
+    emulator = {("dynamodb:BatchExecuteStatement", "*")} if synthesised.environment.is_local else set()
+    assert synthesised.grants("WatcherRole") == (
+        names.log("Watcher")
+        | on_tables(("Query",), f"{names.jobs}/index/waiting", f"{names.runs}/index/watch")
+        | on_tables(("BatchGetItem", "UpdateItem"), names.jobs, names.runs)
+        | on_tables(("PartiQLUpdate",), names.jobs)
+        | on_tables(("PutItem",), names.runs)
+        | {(f"sqs:{action}", names.due) for action in CONSUME}
+        | sends(synthesised, [*names.run_queues, *names.dead_letters, names.due])
+        | wakeups(synthesised)
+        | emulator
     )
 
 
@@ -63,17 +100,47 @@ def test_the_worker_reads_and_updates_what_exists_and_creates_nothing(synthesise
     names = Names(synthesised)
     assert synthesised.grants("WorkerRole") == (
         names.log("Worker")
-        | {
-            (f"dynamodb:{action}", table)
-            for action in ("GetItem", "BatchGetItem", "UpdateItem")
-            for table in (names.jobs, names.runs)
-        }
+        | on_tables(("BatchGetItem", "UpdateItem"), names.jobs, names.runs)
+        | on_tables(("Query",), names.runs)
         | {(f"sqs:{action}", queue) for action in CONSUME for queue in names.run_queues}
     )
 
 
-def test_schedules_may_only_send_to_the_due_queue(synthesised: Synthesised) -> None:
-    assert synthesised.grants("WakeUpsRole") == {("sqs:SendMessage", Names(synthesised).due)}
+@pytest.mark.parametrize("role", ["JobServiceRole", "WatcherRole"])
+def test_a_schedules_role_can_be_lent_to_the_scheduler_and_to_nobody_else(
+    synthesised: Synthesised, role: str
+) -> None:
+    """The emulator does not ask for iam:PassRole at all."""
+    lending = [
+        statement
+        for policy in synthesised.all("AWS::IAM::Policy").values()
+        if any(attached["Ref"].startswith(role) for attached in policy["Roles"])
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "iam:PassRole"
+    ]
+    assert [each["Condition"] for each in lending] == [
+        {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
+    ]
+
+
+def test_schedules_may_only_send_to_the_due_queue_and_its_dead_letters(synthesised: Synthesised) -> None:
+    names = Names(synthesised)
+    queues = {names.due, names.due_dead_letters}
+    assert synthesised.grants("WakeUpsRole") == {("sqs:SendMessage", queue) for queue in queues}
+
+
+def test_the_backstop_ticks_every_quarter_of_an_hour(synthesised: Synthesised) -> None:
+    """What all else missed is found by this one schedule, the only one that is always there."""
+    names = Names(synthesised)
+    ((_, schedule),) = synthesised.all("AWS::Scheduler::Schedule").items()
+    assert (schedule["ScheduleExpression"], schedule["FlexibleTimeWindow"]) == (
+        "rate(15 minutes)",
+        {"Mode": "OFF"},
+    )
+    assert schedule["Target"]["Arn"] == {"Fn::GetAtt": [names.due, "Arn"]}
+    assert parse_due_message(schedule["Target"]["Input"]) == Tick()
+    role = synthesised.one("AWS::IAM::Role", "WakeUpsRole")[0]
+    assert schedule["Target"]["RoleArn"] == {"Fn::GetAtt": [role, "Arn"]}
 
 
 def test_only_schedules_of_this_group_can_act_as_the_schedules_role(synthesised: Synthesised) -> None:
@@ -97,11 +164,20 @@ def test_no_role_has_a_policy_that_is_not_its_own(synthesised: Synthesised) -> N
 
 def test_every_route_demands_a_signature(synthesised: Synthesised) -> None:
     routes = synthesised.all("AWS::ApiGatewayV2::Route").values()
-    assert {route["RouteKey"]: route["AuthorizationType"] for route in routes} == {
-        "POST /jobs": "AWS_IAM",
-        "GET /jobs/{job_id}": "AWS_IAM",
-        "GET /jobs/{job_id}/status": "AWS_IAM",
-        "GET /jobs/{job_id}/runs": "AWS_IAM",
+    assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+    assert {route["RouteKey"] for route in routes} == {
+        "POST /jobs",
+        "GET /jobs/{job_id}",
+        "PUT /jobs/{job_id}",
+        "DELETE /jobs/{job_id}",
+        "POST /jobs/{job_id}/pause",
+        "POST /jobs/{job_id}/resume",
+        "POST /jobs/{job_id}/runNow",
+        "GET /jobs/{job_id}/status",
+        "GET /jobs/{job_id}/runs",
+        "GET /jobs/{job_id}/runs/{run_id}",
+        "GET /jobs/{job_id}/upcoming",
+        "POST /schedules/preview",
     }
 
 
@@ -117,7 +193,20 @@ def test_the_stage_is_throttled_and_logged(synthesised: Synthesised) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "paths"),
-    [("OperatorPolicy", {"POST/jobs", "GET/jobs/*"}), ("ViewerPolicy", {"GET/jobs/*"})],
+    [
+        (
+            "OperatorPolicy",
+            {
+                "POST/jobs",
+                "POST/jobs/*",
+                "PUT/jobs/*",
+                "DELETE/jobs/*",
+                "GET/jobs/*",
+                "POST/schedules/preview",
+            },
+        ),
+        ("ViewerPolicy", {"GET/jobs/*", "POST/schedules/preview"}),
+    ],
 )
 def test_a_managed_policy_opens_these_routes_only(
     synthesised: Synthesised, policy: str, paths: set[str]
@@ -139,6 +228,9 @@ def test_the_outputs_are_what_tools_read(synthesised: Synthesised) -> None:
         "OperatorPolicyArn",
         "ViewerPolicyArn",
         "WorkerFunctionName",
+        "WatcherFunctionName",
+        "DueQueueUrl",
+        "ScheduleGroupName",
         "RunQueueUrlHigh",
         "RunQueueUrlMedium",
         "RunQueueUrlLow",

@@ -52,7 +52,9 @@ def path_of(name: str, runtime: Path) -> list[Path]:
 def variables_of(synthesised: Synthesised, name: str) -> dict[str, str]:
     given: dict[str, Any] = synthesised.function(name)["Environment"]["Variables"]
     queues = json.dumps(dict.fromkeys(("high", "medium", "low"), "https://sqs.example.com/1/q"))
+    wakeups = json.dumps(dict.fromkeys(("group", "role_arn", "queue_arn", "dead_letter_queue_arn"), "x"))
     stand_in = {name: queues if name.endswith("QUEUE_URLS") else "stand-in" for name in given}
+    stand_in["DUETIME_WAKEUPS"] = wakeups
     literal = {name: value for name, value in given.items() if isinstance(value, str)}
     return stand_in | literal | {"AWS_DEFAULT_REGION": "us-east-1"}
 
@@ -79,7 +81,7 @@ def test_a_function_finds_all_its_imports_in_its_layers(prod: Synthesised, runti
     assert "duetime.settings" in files
 
 
-@pytest.mark.parametrize("name", ["enqueuer", "worker"])
+@pytest.mark.parametrize("name", ["enqueuer", "watcher", "worker"])
 def test_the_functions_on_a_jobs_path_do_without_pydantic(
     prod: Synthesised, runtime: Path, name: str
 ) -> None:

@@ -85,6 +85,16 @@ def test_the_enqueuer_reads_the_stream_in_bounded_steps(synthesised: Synthesised
     assert target_of(mapping["DestinationConfig"]["OnFailure"]["Destination"]) == failures
 
 
+def test_a_watcher_takes_one_message_at_a_time(synthesised: Synthesised) -> None:
+    _, mapping = synthesised.one("AWS::Lambda::EventSourceMapping", "WatcherSource")
+    queue, properties = synthesised.one("AWS::SQS::Queue", "DueQueue")
+    assert target_of(mapping["EventSourceArn"]) == queue
+    assert mapping["BatchSize"] == 1
+    expected = synthesised.environment.settings.watcher.max_concurrency
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": expected}
+    assert properties["VisibilityTimeout"] == 6 * synthesised.function("watcher")["Timeout"]
+
+
 @pytest.mark.parametrize("priority", PRIORITIES)
 def test_the_worker_takes_ten_hints_at_once_and_waits_for_none(
     synthesised: Synthesised, priority: str
