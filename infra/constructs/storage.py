@@ -3,10 +3,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from infra.environments import Throughput, WarmThroughput
-
-# Small, and unchanged while a job lives: every write to a projected attribute is a write to the index too.
-LISTED = ["name", "status", "schedule_type", "priority", "tags", "owner"]
-WATCHED = ["status", "owner", "executor_id", "priority", "due_at", "not_before", "generation"]
+from infra.projections import LISTED, WATCHED
 
 
 class Storage(Construct):

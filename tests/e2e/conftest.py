@@ -94,8 +94,8 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 def ended_run(client: Client, job_id: str) -> dict[str, Any]:
     def latest() -> dict[str, Any] | None:
-        run: dict[str, Any] = client.get_status(job_id)["latest_run"]
-        return run if run["status"] in ENDED else None
+        run: dict[str, Any] | None = client.get_status(job_id)["latest_run"]
+        return run if run and run["status"] in ENDED else None
 
     run: dict[str, Any] = wait_for(latest)
     return run

@@ -1,6 +1,6 @@
 """What becomes of open runs that nobody moved in time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -112,33 +112,32 @@ def test_a_live_run_is_not_touched() -> None:
     assert scene.pair(seen) == held
 
 
-def test_a_run_that_somebody_moved_meanwhile_is_not_hinted() -> None:
+def test_a_run_that_somebody_moved_meanwhile_is_not_hinted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two watchers see the same run; one of them wins."""
     seen = a_pair()
     scene = Scene(seen)
     scene.clock.advance(PATIENCE)
     load = scene.store.load
 
-    def load_and_lose(keys: object) -> object:
-        found = load(keys)  # type: ignore[arg-type]
-        if not scene.queues.hints:
-            scene.store.load = load  # type: ignore[method-assign]
-            scene.patrol()
+    def load_and_lose(keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
+        found = load(keys)
+        monkeypatch.undo()
+        scene.patrol()
         return found
 
-    scene.store.load = load_and_lose  # type: ignore[method-assign]
+    monkeypatch.setattr(scene.store, "load", load_and_lose)
     scene.patrol()
     assert (len(scene.queues.hints), scene.pair(seen).run.hints) == (1, 1)
 
 
-def test_an_index_that_is_a_moment_behind_misleads_nobody() -> None:
+def test_an_index_that_is_a_moment_behind_misleads_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = a_pair()
     scene = Scene(seen)
     scene.clock.advance(PATIENCE)
     stale = {slot: scene.store.open_runs(slot, limit=PAGE) for slot in range(64)}
     ended = dropped(seen.run, RunStatus.CANCELLED, "no", NOW)
     scene.store.advance(seen.run, ended)
-    scene.store.open_runs = lambda slot, **_: stale[slot]  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(scene.store, "open_runs", lambda slot, **_: stale[slot])
     scene.patrol()
     assert (scene.queues.hints, scene.pair(seen).run) == ([], ended)
 
