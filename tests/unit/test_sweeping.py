@@ -1,6 +1,9 @@
 """The sweep, and that it may be stopped at any call it makes."""
 
+import itertools
+import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +16,7 @@ from duetime.memory_store import MemoryStore
 from duetime.planning import HORIZON
 from duetime.run import Run
 from duetime.status import JobStatus, RunStatus
-from duetime.sweeping import MOST_HOPS, PAGE, Sweeper
+from duetime.sweeping import LARGE_PAGE, MOST_HOPS, PAGE, Sweeper
 from duetime.tasks import AttemptContext
 from duetime.timing import CatchUp
 from duetime.wakeups import wakeup_for
@@ -145,12 +148,12 @@ def test_sweeping_twice_plans_once() -> None:
 
 class TestLargeShards:
     def shard_full_of_jobs(self, count: int) -> tuple[int, list[Job]]:
-        jobs: list[Job] = []
-        while len(jobs) < count:
-            job = future_job(NOON + timedelta(milliseconds=len(jobs)))
-            if shard_of(job.job_id) == 5:
-                jobs.append(job)
-        return 5, jobs
+        ids = (str(uuid.UUID(int=n)) for n in itertools.count())
+        of_the_shard = (job_id for job_id in ids if shard_of(job_id) == 5)
+        return 5, [
+            replace(future_job(NOON + timedelta(milliseconds=n)), job_id=job_id)
+            for n, job_id in enumerate(itertools.islice(of_the_shard, count))
+        ]
 
     def test_a_shard_with_more_than_a_page_gets_a_message_of_its_own(self) -> None:
         shard, jobs = self.shard_full_of_jobs(PAGE)
@@ -160,25 +163,25 @@ class TestLargeShards:
         assert not any(scene.runs(job) for job in jobs)
 
     def test_it_is_planned_through_any_number_of_pages(self) -> None:
-        shard, jobs = self.shard_full_of_jobs(2 * PAGE + 7)
+        shard, jobs = self.shard_full_of_jobs(2 * LARGE_PAGE + 7)
         scene = Scene(*jobs)
         report = scene.sweeper().sweep_shard(SweepShard(shard), lambda: True)
         assert report.jobs == len(jobs)
         assert all(len(scene.runs(job)) == 1 for job in jobs)
 
     def test_what_there_is_no_time_for_is_handed_on_from_where_it_stopped(self) -> None:
-        shard, jobs = self.shard_full_of_jobs(2 * PAGE + 7)
+        shard, jobs = self.shard_full_of_jobs(LARGE_PAGE + 7)
         scene = Scene(*jobs)
         scene.sweeper().sweep_shard(SweepShard(shard), lambda: False)
         (rest,) = scene.due_queue.sent
         assert isinstance(rest, SweepShard)
         assert rest.after is not None
-        assert (rest.shard, rest.hop, rest.after.job_id) == (shard, 1, jobs[PAGE - 1].job_id)
+        assert (rest.shard, rest.hop, rest.after.job_id) == (shard, 1, jobs[LARGE_PAGE - 1].job_id)
         scene.sweeper().sweep_shard(rest, lambda: True)
         assert all(len(scene.runs(job)) == 1 for job in jobs)
 
     def test_a_shard_is_not_handed_on_for_ever(self) -> None:
-        shard, jobs = self.shard_full_of_jobs(PAGE)
+        shard, jobs = self.shard_full_of_jobs(LARGE_PAGE)
         scene = Scene(*jobs)
         report = scene.sweeper().sweep_shard(SweepShard(shard, hop=MOST_HOPS), lambda: False)
         assert (report.handed_on, scene.due_queue.sent) == (0, [])

@@ -20,7 +20,10 @@ from duetime.wakeups import WakeUps, wakeup_for
 from duetime.watch import SPREAD
 
 PAGE: Final = 100
-"""As many jobs as one BatchGetItem takes."""
+"""A tick plans a shard on the spot if it has fewer due jobs than this; as many as one BatchGetItem takes."""
+
+LARGE_PAGE: Final = 500
+"""What a shard with a watcher of its own is planned by. Between two pages it looks at the clock."""
 
 MOVES_AT_ONCE: Final = 25
 """As many jobs as one BatchExecuteStatement takes."""
@@ -61,7 +64,7 @@ class Sweeper:
         """Every shard that fits on a page; one that has more gets a message, and so a watcher, of its own."""
         report = SweepReport()
         small: list[WaitingJob] = []
-        for shard, page in enumerate(self.threads.map(self._find, range(SPREAD))):
+        for shard, page in enumerate(self.threads.map(lambda shard: self._find(shard, PAGE), range(SPREAD))):
             if len(page) < PAGE:
                 small += page
             else:
@@ -73,17 +76,17 @@ class Sweeper:
         """Page after page, while there is time for another."""
         report, after = SweepReport(), message.after
         while True:
-            page = self._find(message.shard, after)
+            page = self._find(message.shard, LARGE_PAGE, after)
             self._plan_all(page, report)
-            if len(page) < PAGE:
+            if len(page) < LARGE_PAGE:
                 return report
             after = page[-1]
             if not has_time():
                 self._hand_on(SweepShard(message.shard, after, message.hop + 1), report)
                 return report
 
-    def _find(self, shard: int, after: WaitingJob | None = None) -> Sequence[WaitingJob]:
-        return self.store.waiting(shard, until=self.clock.now() + HORIZON, limit=PAGE, after=after)
+    def _find(self, shard: int, limit: int, after: WaitingJob | None = None) -> Sequence[WaitingJob]:
+        return self.store.waiting(shard, until=self.clock.now() + HORIZON, limit=limit, after=after)
 
     def _hand_on(self, message: SweepShard, report: SweepReport) -> None:
         if message.hop <= MOST_HOPS:
