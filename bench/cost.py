@@ -18,6 +18,7 @@ from typing import Any
 
 import boto3
 from duetime.batches import in_batches
+from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
 from duetime.due_messages import DueMessage, SweepShard, parse_due_message
 from duetime.dynamo_store import DynamoStore
@@ -25,9 +26,13 @@ from duetime.enqueuing import Announcer, Change
 from duetime.eventbridge_wakeups import EventBridgeWakeUps
 from duetime.hints import ReceivedHint
 from duetime.job import JobSpec, Priority
+from duetime.letters import LetterKeeper
 from duetime.patrolling import Patroller
 from duetime.patrols import Patrols
+from duetime.rescuing import Rescuer
 from duetime.run import RunKey
+from duetime.shelf import Shelf
+from duetime.sqs_dead_letters import SqsDeadLetters
 from duetime.sqs_due_queue import SqsDueQueue
 from duetime.sqs_run_queues import SqsRunQueues
 from duetime.submission import Intake
@@ -36,13 +41,14 @@ from duetime.targets import AllowedTargets
 from duetime.timing import ScheduleType, Timing
 from duetime.wakeups import RememberedWakeUps
 from duetime.watching import Watcher
-from duetime.worker import Worker
+from duetime.work_reports import WorkReports
 
 from bench.meter import Meter
 from bench.write_units import Index, Table, size_of
 from infra.projections import LISTED, WATCHED
 from local.bare import bare_emulator
 from tests.tables import JOBS, RUNS, create_tables
+from tests.workers import a_worker
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 OWNER = "arn:aws:iam::123456789012:role/payments"
@@ -114,10 +120,13 @@ class Stage:
             dead_letter_queue_urls=dict.fromkeys(Priority, urls["dead"]),
             lead=timedelta(milliseconds=400),
         )
+        rescuer = Rescuer(store, Shelf(MemoryBlobs()), clock)
         watcher = Watcher(
             Sweeper(store, wakeups, due_queue, clock, threads),
-            Patroller(store, queues, clock, threads),
+            Patroller(store, queues, rescuer, clock, threads),
             Patrols(due_queue),
+            WorkReports(store, rescuer),
+            LetterKeeper(store, SqsDeadLetters(sqs, [urls["dead"]]), clock),
             wakeups,
             clock,
         )
@@ -150,7 +159,7 @@ class Stage:
             self.announcer.announce([Change(run, None) for run in batch])
 
     def work_off(self, count: int) -> None:
-        worker = Worker(self.store, self.clock, lambda _: {"status_code": 200, "body": "ok"}, "worker-1")
+        worker = a_worker(self.store, self.clock, lambda _: {"status_code": 200, "body": "ok"})
         for keys in in_batches(sorted(self._keys(), key=lambda key: key.run_id), HINTS_AT_ONCE):
             found = worker.load([ReceivedHint(key, NOON) for key in keys])
             for key in keys:

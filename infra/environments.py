@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from infra.settings import Place, SettingsError, between, each, is_cidr, one_of, read_block
+from infra.target_grants import is_grantable, reaches_duetime
 
 PRIORITIES = ("high", "medium", "low")
 # The only values that CloudWatch Logs takes; longer ones are left out.
@@ -84,18 +85,24 @@ class WarmThroughput:
     jobs_by_owner: Throughput
     runs: Throughput
     runs_watch: Throughput
+    records: Throughput
 
 
 @dataclass(frozen=True)
 class Retention:
     function_log_days: int = one_of(*LOG_DAYS)
+    run_days: int = between(1, 3650)
     run_log_days: int = between(1, 3650)
     run_result_days: int = between(1, 3650)
 
 
 @dataclass(frozen=True)
 class AllowedTargets:
+    """What the tasks of some principals may reach."""
+
+    principals: tuple[str, ...]
     python: tuple[str, ...]
+    arns: tuple[str, ...] = each(is_grantable)
     http_private_addresses: tuple[str, ...] = each(is_cidr)
 
 
@@ -105,7 +112,7 @@ class Settings:
     # Off only where there is no TLS to insist on: the emulator enforces the policy, and speaks plain HTTP.
     tls_only: bool
     admins: tuple[str, ...]
-    allowed_targets: AllowedTargets
+    allowed_targets: tuple[AllowedTargets, ...]
     retention: Retention
     api: Api
     job_service: Handler
@@ -140,4 +147,10 @@ def read_environment(name: object, blocks: object) -> Environment:
         raise SettingsError(f"no environment was given: add '-c env=NAME', where NAME is one of {listed}")
     if not isinstance(name, str) or name not in blocks:
         raise SettingsError(f"environment '{name}' is not in cdk.json, which has {listed}")
-    return Environment(name, read_block(Settings, blocks[name], Place(name)))
+    settings = read_block(Settings, blocks[name], Place(name))
+    for number, rule in enumerate(settings.allowed_targets):
+        for pattern in rule.arns:
+            if reaches_duetime(pattern, name):
+                place = Place(name).of("allowed_targets").of(str(number)).of("arns")
+                raise place.error(f"has {pattern} in cdk.json, which would let tasks reach Duetime itself")
+    return Environment(name, settings)

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from aws_cdk import Aws, CfnOutput, Duration, IStackSynthesizer, Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -15,12 +14,23 @@ from infra.constructs.event_sources import DueQueueSource, RunQueueSource, RunSt
 from infra.constructs.function import Function, Workplace
 from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
-from infra.constructs.nag import acknowledge
 from infra.constructs.queues import RedrivenQueue, RunQueues, StreamFailures
 from infra.constructs.schedule_group import WakeUps
 from infra.constructs.spill_bucket import SpillBucket
 from infra.constructs.storage import Storage
+from infra.constructs.work_reports import WorkReports
 from infra.environments import Environment, Settings
+from infra.grants import (
+    Resources,
+    grant_enqueuer,
+    grant_job_search,
+    grant_job_service,
+    grant_schedules,
+    grant_watcher,
+    grant_worker,
+)
+from infra.settings import SettingsError
+from infra.target_grants import by_service
 
 WRITE_ROUTES = [
     "POST /jobs",
@@ -29,6 +39,12 @@ WRITE_ROUTES = [
     "POST /jobs/{job_id}/pause",
     "POST /jobs/{job_id}/resume",
     "POST /jobs/{job_id}/runNow",
+    "POST /jobs/{job_id}/runs/{run_id}/cancel",
+    "POST /jobs/{job_id}/runs/{run_id}/redrive",
+    "POST /jobs/{job_id}/runs/{run_id}/heartbeat",
+    "POST /jobs/{job_id}/runs/{run_id}/complete",
+    "POST /jobs/{job_id}/runs/{run_id}/fail",
+    "POST /dead-letters/redrive",
 ]
 READ_ROUTES = [
     "GET /jobs/{job_id}",
@@ -36,39 +52,25 @@ READ_ROUTES = [
     "GET /jobs/{job_id}/runs",
     "GET /jobs/{job_id}/runs/{run_id}",
     "GET /jobs/{job_id}/upcoming",
+    "GET /jobs/{job_id}/logs",
+    "GET /dead-letters",
     "POST /schedules/preview",
 ]
+LONGEST_TARGETS = 2500
 # In a policy `*` spans slashes too, so these cover all of the routes.
-WRITE_ACCESS = ["POST /jobs", "POST /jobs/*", "PUT /jobs/*", "DELETE /jobs/*"]
-READ_ACCESS = ["GET /jobs/*", "POST /schedules/preview"]
+WRITE_ACCESS = ["POST /jobs", "POST /jobs/*", "PUT /jobs/*", "DELETE /jobs/*", "POST /dead-letters/redrive"]
+READ_ACCESS = ["GET /jobs/*", "GET /dead-letters", "POST /schedules/preview"]
+# For the system that does an attempt's work; the attempt's token does the rest.
+REPORT_ACCESS = [f"POST /jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")]
 
 API_TIMEOUT = Duration.seconds(10)
 ENQUEUER_TIMEOUT = Duration.seconds(30)
 # Lambda's limit, in every environment: a job's timeout_seconds means the same wherever it runs.
 WORKER_TIMEOUT = Duration.minutes(15)
 WATCHER_TIMEOUT = Duration.minutes(2)
-# Six times the watcher's timeout, as AWS advises.
-DUE_QUEUE_VISIBILITY = Duration.minutes(12)
-
-# ListStreams cannot be limited to a stream (only to "*"), and a mapping that is given the stream's ARN does not
-# call it. It is here because Lambda's check of the role asks for it by name.
-READ_STREAM = [
-    "dynamodb:DescribeStream",
-    "dynamodb:GetRecords",
-    "dynamodb:GetShardIterator",
-    "dynamodb:ListStreams",
-]
-SEND = ["sqs:SendMessage"]
-# AWS has no such action: there, SendMessage covers batches. The emulator asks for it by name.
-SEND_IN_EMULATOR = [*SEND, "sqs:SendMessageBatch"]
-# Nor this one: there, each statement of a batch asks for PartiQLUpdate on its table.
-BATCH_IN_EMULATOR = ["dynamodb:BatchExecuteStatement"]
-CONSUME_QUEUE = [
-    "sqs:ReceiveMessage",
-    "sqs:DeleteMessage",
-    "sqs:ChangeMessageVisibility",
-    "sqs:GetQueueAttributes",
-]
+# Not six times the timeout, as AWS advises for batches: a watcher takes one message, and one that died must not be
+# missed for long.
+DUE_QUEUE_VISIBILITY = Duration.minutes(4)
 
 
 class SchedulerStack(Stack):
@@ -100,17 +102,15 @@ class SchedulerStack(Stack):
         self._create_functions(environment.settings)
         self._create_api(environment.settings)
         self._wake_functions(environment.settings)
-        self._grant_to_functions(SEND_IN_EMULATOR if environment.is_local else SEND)
-        self._grant_to_watcher(SEND_IN_EMULATOR if environment.is_local else SEND)
-        if environment.is_local:
-            self._grant_for_emulator()
-        self._grant_to_schedules()
+        self._grant(environment)
         self._write_outputs()
 
     def _create_state(self, settings: Settings) -> None:
         keep_data, tls_only = settings.keep_data, settings.tls_only
         self._storage = Storage(self, "Storage", keep_data=keep_data, warm=settings.warm_throughput)
-        SpillBucket(self, "Spill", keep_data=keep_data, tls_only=tls_only, retention=settings.retention)
+        self._bucket = SpillBucket(
+            self, "Spill", keep_data=keep_data, tls_only=tls_only, retention=settings.retention
+        )
         run_queues = RunQueues(self, "RunQueues", worker_timeout=WORKER_TIMEOUT, tls_only=tls_only)
         self._run_queues = run_queues.by_priority
         self._stream_failures = StreamFailures(self, "StreamFailures", tls_only=tls_only)
@@ -121,19 +121,28 @@ class SchedulerStack(Stack):
         tables = {
             "DUETIME_JOBS_TABLE": self._storage.jobs.table_name,
             "DUETIME_RUNS_TABLE": self._storage.runs.table_name,
+            "DUETIME_RUN_DAYS": str(settings.retention.run_days),
+        }
+        spill = {"DUETIME_SPILL_BUCKET": self._bucket.bucket_name}
+        logs = {
+            "DUETIME_RECORDS_TABLE": self._storage.records.table_name,
+            "DUETIME_RUN_LOG_DAYS": str(settings.retention.run_log_days),
         }
         admins = {"DUETIME_ADMINS": json.dumps(settings.admins)}
-        targets = {"DUETIME_ALLOWED_TARGETS": json.dumps(asdict(settings.allowed_targets))}
+        targets = {"DUETIME_ALLOWED_TARGETS": _targets_variable(settings)}
         queues = self._queue_variables(settings)
         wakeups = {"DUETIME_WAKEUPS": self.to_json_string(self._wakeup_variables())}
         self._job_service = self._function(
             "job_service",
             settings.job_service.memory_mb,
             API_TIMEOUT,
-            {**tables, **targets, **admins, **wakeups},
+            {**tables, **targets, **admins, **wakeups, **spill},
         )
         self._job_search = self._function(
-            "job_search", settings.job_search.memory_mb, API_TIMEOUT, {**tables, **admins}
+            "job_search",
+            settings.job_search.memory_mb,
+            API_TIMEOUT,
+            {**tables, **admins, **spill, **logs},
         )
         self._enqueuer = self._function(
             "enqueuer",
@@ -142,13 +151,21 @@ class SchedulerStack(Stack):
             {"DUETIME_RUNS_TABLE": tables["DUETIME_RUNS_TABLE"], **queues},
         )
         self._watcher = self._function(
-            "watcher", settings.watcher.memory_mb, WATCHER_TIMEOUT, {**tables, **queues, **wakeups}
+            "watcher",
+            settings.watcher.memory_mb,
+            WATCHER_TIMEOUT,
+            {**tables, **queues, **wakeups, **spill},
         )
         run_queues = {"DUETIME_RUN_QUEUE_URLS": queues["DUETIME_RUN_QUEUE_URLS"]}
         self._worker = self._function(
-            "worker", settings.worker.memory_mb, WORKER_TIMEOUT, {**tables, **targets, **run_queues}
+            "worker",
+            settings.worker.memory_mb,
+            WORKER_TIMEOUT,
+            {**tables, **targets, **run_queues, **spill, **logs},
         )
-        self._worker.function.add_layers(self._layers.tasks)
+        # A kind of task that a team registers is checked when a job is written, too.
+        for function in (self._worker, self._job_service, self._watcher):
+            function.function.add_layers(self._layers.tasks)
 
     def _function(
         self, name: str, memory_mb: int, timeout: Duration, variables: Mapping[str, str]
@@ -200,6 +217,14 @@ class SchedulerStack(Stack):
             description=f"May read its own jobs in {self._name}",
         )
 
+        self._reporter = AccessPolicy(
+            self,
+            "ReporterPolicy",
+            api=self._api,
+            routes=REPORT_ACCESS,
+            description=f"May report on work that {self._name} gave away, with the token of the attempt",
+        )
+
     def _wake_functions(self, settings: Settings) -> None:
         RunStreamSource(
             self,
@@ -217,6 +242,8 @@ class SchedulerStack(Stack):
             max_concurrency=settings.watcher.max_concurrency,
         )
         self._wake_ups.add_backstop(self._due.queue, self._due.dead_letters)
+        started = by_service(_arns_of(settings))
+        WorkReports(self, "WorkReports", queue=self._due.queue, services=started)
         for priority, scaling in settings.worker.scaling.by_priority():
             RunQueueSource(
                 self,
@@ -226,76 +253,23 @@ class SchedulerStack(Stack):
                 scaling=scaling,
             )
 
-    def _grant_to_functions(self, send: list[str]) -> None:
-        jobs, runs = self._storage.jobs.table_arn, self._storage.runs.table_arn
-        stream = self._storage.runs_stream_arn
-        run_queues = _arns(self._run_queues_by_priority())
-        dead_letters = _arns(self._dead_letters_by_priority())
-
-        self._job_service.allow(["dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:UpdateItem"], [jobs])
-        self._job_service.allow(["dynamodb:PutItem"], [runs])
-        self._allow_wakeups(self._job_service)
-
-        self._job_search.allow(["dynamodb:GetItem"], [jobs])
-        self._job_search.allow(["dynamodb:GetItem", "dynamodb:Query"], [runs])
-
-        self._enqueuer.allow(["dynamodb:UpdateItem"], [runs])
-        self._enqueuer.allow(READ_STREAM, [stream])
-        self._enqueuer.allow(send, [*run_queues, *dead_letters, self._due.queue.queue_arn])
-        # Lambda itself reports the records it gave up on, but in the function's name.
-        self._enqueuer.allow(SEND, [self._stream_failures.queue_arn])
-
-        self._worker.allow(["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], [jobs, runs])
-        # To find the next run that waits for its turn.
-        self._worker.allow(["dynamodb:Query"], [runs])
-        self._worker.allow(CONSUME_QUEUE, run_queues)
-
-    def _grant_to_watcher(self, send: list[str]) -> None:
-        jobs, runs = self._storage.jobs.table_arn, self._storage.runs.table_arn
-        self._watcher.allow(["dynamodb:Query"], [f"{jobs}/index/waiting", f"{runs}/index/watch"])
-        self._watcher.allow(["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], [jobs, runs])
-        self._watcher.allow(["dynamodb:PartiQLUpdate"], [jobs])
-        self._watcher.allow(["dynamodb:PutItem"], [runs])
-        self._watcher.allow(CONSUME_QUEUE, [self._due.queue.queue_arn])
-        told = [*_arns(self._run_queues_by_priority()), *_arns(self._dead_letters_by_priority())]
-        self._watcher.allow(send, [*told, self._due.queue.queue_arn])
-        self._allow_wakeups(self._watcher)
-
-    def _allow_wakeups(self, function: Function) -> None:
-        function.allow(["scheduler:CreateSchedule"], [self._wake_ups.any_schedule_arn])
-        # A schedule acts with a role, and whoever creates it must be allowed to lend it that role, and only so.
-        function.allow(
-            ["iam:PassRole"],
-            [self._wake_ups.role.role_arn],
-            {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}},
+    def _grant(self, environment: Environment) -> None:
+        resources = Resources(
+            storage=self._storage,
+            bucket=self._bucket,
+            run_queues=self._run_queues,
+            due=self._due,
+            stream_failures=self._stream_failures,
+            wake_ups=self._wake_ups,
+            targets=_arns_of(environment.settings),
+            in_emulator=environment.is_local,
         )
-        acknowledge(
-            function.role,
-            f"AwsSolutions-IAM5[Resource::{self._wake_ups.any_schedule_shown_by_nag}]",
-            "One schedule per occupied minute: their names are times that nobody can list beforehand. The group is "
-            "Duetime's own.",
-        )
-
-    def _grant_for_emulator(self) -> None:
-        self._watcher.allow(BATCH_IN_EMULATOR, ["*"])
-        acknowledge(
-            self._watcher.role,
-            "AwsSolutions-IAM5[Resource::*]",
-            "Only in the emulator: it asks for an action that AWS does not have, and names no table with it.",
-        )
-        for function in (self._job_service, self._watcher):
-            schedules = "arn:aws:scheduler:us-east-1:000000000000:schedule/default/*"
-            function.allow(["scheduler:CreateSchedule"], [schedules])
-            acknowledge(
-                function.role,
-                f"AwsSolutions-IAM5[Resource::{schedules}]",
-                "Only in the emulator: to its IAM every schedule is in the default group.",
-            )
-
-    def _grant_to_schedules(self) -> None:
-        # EventBridge also writes to the dead-letter queue with this role.
-        resources = [self._due.queue.queue_arn, self._due.dead_letters.queue_arn]
-        self._wake_ups.role.add_to_policy(iam.PolicyStatement(actions=SEND, resources=resources))
+        grant_job_service(self._job_service, resources)
+        grant_job_search(self._job_search, resources)
+        grant_enqueuer(self._enqueuer, resources)
+        grant_watcher(self._watcher, resources)
+        grant_worker(self._worker, resources)
+        grant_schedules(resources)
 
     def _write_outputs(self) -> None:
         outputs = {
@@ -306,6 +280,9 @@ class SchedulerStack(Stack):
             "RunsTableName": self._storage.runs.table_name,
             "OperatorPolicyArn": self._operator.managed_policy_arn,
             "ViewerPolicyArn": self._viewer.managed_policy_arn,
+            "ReporterPolicyArn": self._reporter.managed_policy_arn,
+            "RecordsTableName": self._storage.records.table_name,
+            "SpillBucketName": self._bucket.bucket_name,
             "WorkerFunctionName": self._worker.function.function_name,
             "WatcherFunctionName": self._watcher.function.function_name,
             "DueQueueUrl": self._due.queue.queue_url,
@@ -327,5 +304,14 @@ def _urls(queues: Mapping[str, sqs.Queue]) -> dict[str, str]:
     return {priority: queue.queue_url for priority, queue in queues.items()}
 
 
-def _arns(queues: Mapping[str, sqs.Queue]) -> list[str]:
-    return [queue.queue_arn for queue in queues.values()]
+def _arns_of(settings: Settings) -> list[str]:
+    return sorted({arn for rule in settings.allowed_targets for arn in rule.arns})
+
+
+def _targets_variable(settings: Settings) -> str:
+    text = json.dumps([asdict(rule) for rule in settings.allowed_targets], separators=(",", ":"))
+    if len(text) > LONGEST_TARGETS:
+        raise SettingsError(
+            f"allowed_targets is {len(text)} bytes as JSON, and Lambda takes 4 KB of settings in all: use patterns"
+        )
+    return text

@@ -88,7 +88,8 @@ def _read_value(hint: Any, value: object, place: Place) -> object:
     if get_origin(hint) is types.UnionType:
         return _read_choice(get_args(hint), value, place)
     if get_origin(hint) is tuple:
-        return _read_texts(value, place)
+        kind = get_args(hint)[0]
+        return _read_texts(value, place) if kind is str else _read_blocks(kind, value, place)
     if is_dataclass(hint) and isinstance(hint, type):
         return read_block(hint, value, place)
     return _read_plain(hint, value, place)
@@ -111,6 +112,12 @@ def _read_texts(value: object, place: Place) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise place.error(f"must be a list of texts in cdk.json, not {value!r}")
     return tuple(value)
+
+
+def _read_blocks(kind: Any, value: object, place: Place) -> tuple[object, ...]:
+    if not isinstance(value, list):
+        raise place.error(f"must be a list of blocks in cdk.json, not {value!r}")
+    return tuple(read_block(kind, block, place.of(str(number))) for number, block in enumerate(value))
 
 
 def _read_plain(kind: type, value: object, place: Place) -> object:

@@ -32,7 +32,6 @@ def a_job(**changes: Any) -> Job:
         "created_at": NOW,
         "updated_at": NOW,
         "updated_by": OWNER,
-        "changed_at": NOW,
         "anchor_at": NOW,
     }
     return Job(**values | changes)

@@ -1,11 +1,11 @@
-"""The two tables, for tests without a deployed stack. tests/infra asserts that the stack's have the same keys."""
+"""The tables, for tests without a deployed stack. tests/infra asserts that the stack's have the same keys."""
 
 from typing import Any
 
-JOBS, RUNS = "jobs", "runs"
+JOBS, RUNS, RECORDS = "jobs", "runs", "records"
 
 
-def create_tables(client: Any, jobs: str = JOBS, runs: str = RUNS) -> None:
+def create_tables(client: Any, jobs: str = JOBS, runs: str = RUNS, records: str = RECORDS) -> None:
     client.create_table(
         TableName=jobs,
         BillingMode="PAY_PER_REQUEST",
@@ -24,6 +24,12 @@ def create_tables(client: Any, jobs: str = JOBS, runs: str = RUNS) -> None:
         AttributeDefinitions=_attributes(job_id="S", run_id="S", watch_key="S", watch_at="S"),
         KeySchema=_keys("job_id", "run_id"),
         GlobalSecondaryIndexes=[_index("watch", "watch_key", "watch_at")],
+    )
+    client.create_table(
+        TableName=records,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=_attributes(subject="S", entry="S"),
+        KeySchema=_keys("subject", "entry"),
     )
 
 

@@ -1,6 +1,7 @@
 """Every write that callers make."""
 
 import re
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -10,32 +11,50 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from duetime import changing
-from duetime.api.answers import show_job, show_run, show_submission
+from duetime.api.answers import show_job, show_run, show_submission, show_time
 from duetime.api.caller import Caller, identify
+from duetime.api.dead_letters import redrive_dead_letters
+from duetime.api.entry import resolve
 from duetime.api.problems import answer_with_problems
-from duetime.api.reading import visible_job
-from duetime.api.requests import CreateJob, UpdateJob, merge
+from duetime.api.reading import visible_job, visible_run
+from duetime.api.requests import Complete, CreateJob, Fail, Heartbeat, Redrive, UpdateJob, merge
+from duetime.callbacks import Callbacks
 from duetime.clock import SystemClock
 from duetime.dynamo_store import DynamoStore
-from duetime.errors import InvalidField
+from duetime.errors import Conflict, InvalidField
 from duetime.eventbridge_wakeups import QUICK, EventBridgeWakeUps
+from duetime.pair import JobRun
+from duetime.run import Run, RunKey
+from duetime.run_control import RunControl
+from duetime.s3_blobs import PRESIGNING, S3Blobs
 from duetime.settings import Settings
+from duetime.shelf import Shelf
+from duetime.status import RunStatus
 from duetime.submission import Intake
 from duetime.wakeups import RememberedWakeUps
 
 settings = Settings.from_environment()
 admins = settings.admins
 clock = SystemClock()
-store = DynamoStore(boto3.client("dynamodb"), jobs_table=settings.jobs_table, runs_table=settings.runs_table)
+store = DynamoStore(
+    boto3.client("dynamodb"),
+    jobs_table=settings.jobs_table,
+    runs_table=settings.runs_table,
+    runs_kept_for=settings.runs_kept_for,
+)
+blobs = S3Blobs(boto3.client("s3", config=PRESIGNING), settings.spill_bucket)
 wakeups = RememberedWakeUps(
     EventBridgeWakeUps(boto3.client("scheduler", config=QUICK), **settings.wakeups).create
 )
 intake = Intake(store, wakeups, clock, settings.allowed_targets)
 changes = changing.Changes(intake)
+control = RunControl(store, clock)
+callbacks = Callbacks(store, Shelf(blobs), clock)
 logger = Logger()
 app = APIGatewayHttpResolver(enable_validation=True)
 answer_with_problems(app, logger)
 
+Token = Annotated[str, Header(alias="duetime-callback-token", min_length=1, max_length=128)]
 IfMatch = Annotated[str | None, Header(alias="if-match", max_length=32)]
 
 
@@ -77,14 +96,78 @@ def resume_job(job_id: str, if_match: IfMatch = None) -> Response[dict[str, Any]
 
 @app.delete("/jobs/<job_id>")
 def cancel_job(job_id: str, if_match: IfMatch = None) -> Response[dict[str, Any]]:
-    return _change(job_id, changing.cancel, if_match)
+    caller = _caller()
+    answer = _change(job_id, changing.cancel, if_match)
+    # First the job, so that nothing new starts; then what is open, whatever has been cancelled before.
+    control.cancel_all(visible_job(job_id, caller, store), caller.principal)
+    return answer
 
 
 @app.post("/jobs/<job_id>/runNow")
 def run_job_now(job_id: str) -> Response[dict[str, Any]]:
     run = changes.run_now(visible_job(job_id, _caller(), store))
-    location = {"Location": f"/jobs/{run.job_id}/runs/{run.run_id}"}
-    return _answer(HTTPStatus.ACCEPTED, show_run(run), location)
+    return _run_answer(HTTPStatus.ACCEPTED, run)
+
+
+@app.post("/jobs/<job_id>/runs/<run_id>/cancel")
+def cancel_run(job_id: str, run_id: str) -> Response[dict[str, Any]]:
+    caller = _caller()
+    run = visible_run(visible_job(job_id, caller, store), run_id, store)
+    return _run_answer(HTTPStatus.ACCEPTED, control.cancel(run.key, caller.principal))
+
+
+@app.post("/jobs/<job_id>/runs/<run_id>/redrive")
+def redrive_run(job_id: str, run_id: str) -> Response[dict[str, Any]]:
+    job = visible_job(job_id, _caller(), store)
+    run = visible_run(job, run_id, store)
+    after = control.redrive(JobRun(job, run)) if run.status is RunStatus.DEAD_LETTERED else None
+    if after is None:
+        raise Conflict(f"the run is {run.status}, and not a dead letter")
+    intake.wake_for_open([after])
+    return _run_answer(HTTPStatus.ACCEPTED, after)
+
+
+@app.post("/dead-letters/redrive")
+def redrive_many(body: Annotated[Redrive, Body()]) -> dict[str, Any]:
+    owner = _caller().principal
+    redriven, refused, next_page_token = redrive_dead_letters(
+        owner, store, control, limit=body.limit, page_token=body.page_token, job_id=body.job_id
+    )
+    intake.wake_for_open(redriven)
+    return {
+        "redriven": [{"job_id": run.job_id, "run_id": run.run_id} for run in redriven],
+        "refused": [{"job_id": run.job_id, "run_id": run.run_id, "reason": why} for run, why in refused],
+        "next_page_token": next_page_token,
+    }
+
+
+# These three are for the system that does an attempt's work, whoever it signs as: it is known by the attempt's token.
+
+
+@app.post("/jobs/<job_id>/runs/<run_id>/heartbeat")
+def report_heartbeat(
+    job_id: str, run_id: str, body: Annotated[Heartbeat, Body()], token: Token
+) -> dict[str, Any]:
+    _caller()
+    run = callbacks.heartbeat(RunKey(job_id, run_id), token, body.checkpoint)
+    return {"cancel_requested": run.cancel_requested is not None, "deadline_at": show_time(run.deadline_at)}
+
+
+@app.post("/jobs/<job_id>/runs/<run_id>/complete")
+def report_completion(
+    job_id: str, run_id: str, body: Annotated[Complete, Body()], token: Token
+) -> dict[str, Any]:
+    _caller()
+    return {"status": callbacks.complete(RunKey(job_id, run_id), token, body.result).status}
+
+
+@app.post("/jobs/<job_id>/runs/<run_id>/fail")
+def report_failure(job_id: str, run_id: str, body: Annotated[Fail, Body()], token: Token) -> dict[str, Any]:
+    _caller()
+    delay = body.retry_after_seconds
+    retry_after = None if delay is None else timedelta(seconds=delay)
+    run = callbacks.fail(RunKey(job_id, run_id), token, body.error, retry=body.retry, retry_after=retry_after)
+    return {"status": run.status}
 
 
 def _change(job_id: str, change: changing.Change, if_match: str | None) -> Response[dict[str, Any]]:
@@ -92,6 +175,10 @@ def _change(job_id: str, change: changing.Change, if_match: str | None) -> Respo
     job = visible_job(job_id, caller, store)
     after = changes.apply(job, change, by=caller.principal, if_match=_version(if_match))
     return _answer(HTTPStatus.OK, show_job(after, clock.now()), {"ETag": f'"{after.version}"'})
+
+
+def _run_answer(status: HTTPStatus, run: Run) -> Response[dict[str, Any]]:
+    return _answer(status, show_run(run, blobs), {"Location": f"/jobs/{run.job_id}/runs/{run.run_id}"})
 
 
 def _version(if_match: str | None) -> int | None:
@@ -114,4 +201,4 @@ def _answer(status: HTTPStatus, body: dict[str, Any], headers: dict[str, str]) -
 
 @logger.inject_lambda_context
 def handle(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return app.resolve(event, context)
+    return resolve(app, event, context)

@@ -1,6 +1,7 @@
 """Works off a batch of hints, side by side: a slow run does not hold up the others, nor a failing one fail them."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -8,29 +9,45 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
+from botocore.exceptions import ClientError
+from duetime.attempting import Attempter
+from duetime.claimant import Claimant
 from duetime.clock import SystemClock
+from duetime.dynamo_logs import DynamoLogs
 from duetime.dynamo_store import DynamoStore
+from duetime.heart import Heart
 from duetime.hints import ReceivedHint
+from duetime.logbook import LogShelf
 from duetime.pair import JobRun
+from duetime.s3_blobs import LazyS3Blobs
 from duetime.settings import Settings
-from duetime.tasks import executor
 from duetime.worker import LONGEST_WAIT, Worker
 
 BATCH_SIZE = 10
+# A hint that could not be dealt with comes back so soon, and not when its long visibility timeout is over.
+AGAIN = timedelta(seconds=2)
 
 settings = Settings.from_environment()
 clock = SystemClock()
-# Each run of a batch talks to DynamoDB at its own moment, the due one: none may wait for a connection.
-client = boto3.client("dynamodb", config=Config(max_pool_connections=BATCH_SIZE))
-store = DynamoStore(client, jobs_table=settings.jobs_table, runs_table=settings.runs_table)
-execute = executor(settings.allowed_targets)
+# Each run of a batch talks to DynamoDB at its own moment, the due one: none may wait for a connection. One more is
+# the heart's.
+client = boto3.client("dynamodb", config=Config(max_pool_connections=BATCH_SIZE + 1))
+store = DynamoStore(
+    client,
+    jobs_table=settings.jobs_table,
+    runs_table=settings.runs_table,
+    runs_kept_for=settings.runs_kept_for,
+)
+heart = Heart(store, clock)
+logs = DynamoLogs(client, records_table=settings.records_table, kept_for=settings.logs_kept_for, clock=clock)
+allowed_targets = settings.allowed_targets
+shelf = LogShelf(logs, LazyS3Blobs(settings.spill_bucket))
 logger = Logger()
 
 
 @logger.inject_lambda_context
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    # The name of the log stream, so that from a run one finds straight to what its worker logged.
-    worker = Worker(store, clock, execute, executor_id=context.log_stream_name)
+    worker = _worker(context)
     hints = {record["messageId"]: ReceivedHint.from_message(record["body"]) for record in event["Records"]}
     found = worker.load(list(hints.values()))
     with ThreadPoolExecutor(max_workers=BATCH_SIZE) as threads:
@@ -44,6 +61,13 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 
+def _worker(context: Any) -> Worker:
+    ends_at = clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
+    attempter = Attempter(store, clock, heart, shelf, allowed_targets, ends_at)
+    # The name of the log stream, so that from a run one finds straight to what its worker logged.
+    return Worker(store, clock, Claimant(store, clock, context.log_stream_name), attempter)
+
+
 def _work(worker: Worker, seen: JobRun | None, record: dict[str, Any]) -> bool:
     """Whether the hint has done its duty. If not, its message comes back."""
     if seen is None:
@@ -51,11 +75,13 @@ def _work(worker: Worker, seen: JobRun | None, record: dict[str, Any]) -> bool:
         return True
     try:
         if (early_by := worker.time_until_due(seen)) > LONGEST_WAIT:
-            _send_back(record, early_by)
+            # For the rest of its time, less a second to get here again.
+            _send_back(record, early_by - timedelta(seconds=1))
             return False
         run = worker.work(seen)
     except Exception:
         logger.exception("a run could not be worked on", job_id=seen.job.job_id, run_id=seen.run.run_id)
+        _send_back(record, AGAIN)
         return False
     if run is not None:
         logger.info(
@@ -64,14 +90,15 @@ def _work(worker: Worker, seen: JobRun | None, record: dict[str, Any]) -> bool:
     return True
 
 
-def _send_back(record: dict[str, Any], early_by: timedelta) -> None:
-    """For the rest of its time, less a second to get here again."""
+def _send_back(record: dict[str, Any], hidden_for: timedelta) -> None:
+    """A courtesy: if it does not work, the message comes back later, and before that a patrol hints its run again."""
     queue_name = record["eventSourceARN"].rsplit(":", 1)[1]
-    _sqs().change_message_visibility(
-        QueueUrl=next(url for url in settings.run_queue_urls.values() if url.endswith(f"/{queue_name}")),
-        ReceiptHandle=record["receiptHandle"],
-        VisibilityTimeout=max(0, int(early_by.total_seconds()) - 1),
-    )
+    with suppress(ClientError):
+        _sqs().change_message_visibility(
+            QueueUrl=next(url for url in settings.run_queue_urls.values() if url.endswith(f"/{queue_name}")),
+            ReceiptHandle=record["receiptHandle"],
+            VisibilityTimeout=max(0, int(hidden_for.total_seconds())),
+        )
 
 
 @cache

@@ -1,8 +1,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from aws_cdk import Duration
+from aws_cdk import CfnElement, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -67,6 +68,9 @@ class Function(Construct):
             "AwsSolutions-L1",
             "The dependencies layer is built for Python 3.13; runtime and layer are raised together.",
         )
+
+    def logical_id_of(self, construct: Construct) -> str:
+        return Stack.of(self).get_logical_id(cast(CfnElement, construct.node.default_child))
 
     def allow(
         self,

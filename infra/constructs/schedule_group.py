@@ -16,6 +16,9 @@ class WakeUps(Construct):
         self.group = scheduler.ScheduleGroup(self, "Group", removal_policy=RemovalPolicy.DESTROY)
         self.role = iam.Role(self, "Role", assumed_by=self._scheduler_for_this_group())
 
+    def allow(self, actions: list[str], resources: list[str]) -> None:
+        self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=resources))
+
     @property
     def any_schedule_arn(self) -> str:
         return Stack.of(self).format_arn(
@@ -38,7 +41,7 @@ class WakeUps(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=queue.queue_arn,
                 role_arn=self.role.role_arn,
-                input=json.dumps({"kind": "tick"}),
+                input=json.dumps({"kind": "tick", "thorough": True}),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=dead_letters.queue_arn),
             ),
         )

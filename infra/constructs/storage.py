@@ -7,7 +7,8 @@ from infra.projections import LISTED, WATCHED
 
 
 class Storage(Construct):
-    """The tables `jobs` and `runs`. DynamoDB always encrypts them, here with its own key: no KMS call per request."""
+    """The tables `jobs`, `runs` and `records` (what surrounds them, and expires). DynamoDB always encrypts them,
+    here with its own key: no KMS call per request."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, keep_data: bool, warm: WarmThroughput | None
@@ -16,6 +17,13 @@ class Storage(Construct):
         self._keep_data = keep_data
         self.jobs = self._jobs(warm)
         self.runs = self._runs(warm)
+        self.records = self._table(
+            "Records",
+            partition_key=_text("subject"),
+            sort_key=_text("entry"),
+            time_to_live_attribute="expires_at",
+            warm_throughput=_warm(warm.records if warm else None),
+        )
         assert self.runs.table_stream_arn is not None
         self.runs_stream_arn = self.runs.table_stream_arn
 

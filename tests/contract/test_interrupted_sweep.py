@@ -12,11 +12,11 @@ from duetime.dynamo_store import DynamoStore
 from duetime.job import Job
 from duetime.sweeping import Sweeper
 from duetime.tasks import AttemptContext
-from duetime.worker import Worker
 
 from tests.factories import a_cron_job, a_job, a_spec, a_timing
 from tests.inline import DueMessages, Inline, Minutes
 from tests.tables import create_tables
+from tests.workers import a_worker
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ def tables(dynamo_store: DynamoStore) -> Iterator[Callable[[], DynamoStore]]:
     def make() -> DynamoStore:
         prefix = uuid.uuid4().hex[:8]
         jobs, runs = f"{prefix}-jobs", f"{prefix}-runs"
-        create_tables(client, jobs, runs)
+        create_tables(client, jobs, runs, f"{prefix}-records")
         return DynamoStore(client, jobs_table=jobs, runs_table=runs)
 
     yield make
@@ -67,7 +67,8 @@ class Interruption:
 
 
 def sweep(store: DynamoStore) -> None:
-    Sweeper(store, Minutes(), DueMessages(), ManualClock(NOON), Inline()).sweep_all()
+    sweeper = Sweeper(store, Minutes(), DueMessages(), ManualClock(NOON), Inline())
+    sweeper.sweep(sweeper.look())
 
 
 def work_off(store: DynamoStore, jobs: list[Job]) -> list[tuple[str, datetime]]:
@@ -78,7 +79,7 @@ def work_off(store: DynamoStore, jobs: list[Job]) -> list[tuple[str, datetime]]:
 
     for job in jobs:
         for run in list(store.list_runs(job.job_id, limit=100).runs)[::-1] * 2:
-            worker = Worker(store, ManualClock(max(NOON, run.due_at)), execute, "worker-1")
+            worker = a_worker(store, ManualClock(max(NOON, run.due_at)), execute)
             worker.work(store.load([run.key])[run.key])
     return sorted(started)
 

@@ -7,6 +7,7 @@ from duetime.claiming import JUDGED
 from duetime.errors import TransientFailure
 from duetime.finishing import after_the_end, dead_lettered, dropped, failed, judged_at_the_end, succeeded
 from duetime.job import Job, Overlap
+from duetime.leases import lease_end
 from duetime.pair import JobRun
 from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Run, RunKey
@@ -48,7 +49,7 @@ def run_of(store: Store, key: RunKey) -> Run:
 
 
 def end(store: Store, seen: JobRun, after: Run) -> JobRun | None:
-    return store.exchange(seen, after_the_end(seen, after), judged_at_the_end(seen.job))
+    return store.exchange(seen, after_the_end(seen, after), judged_at_the_end(seen))
 
 
 class TestWritingAndReading:
@@ -152,7 +153,7 @@ class TestClaims:
     def test_a_claim_takes_the_lease_a_place_and_a_new_fence(self, store: Store) -> None:
         after = held(store)
         assert run_of(store, after.run.key) == after.run
-        assert after.run.deadline_at == NOW + timedelta(seconds=15)
+        assert after.run.deadline_at == lease_end(NOW)
         assert (job_of(store, after.run).running, job_of(store, after.run).fence) == (1, 1)
 
     def test_of_many_claims_at_once_exactly_one_wins(self, store: Store) -> None:
@@ -299,6 +300,26 @@ class TestChanges:
         assert store.change(job, after, [run]) is None
         assert (store.get_job(job.job_id), store.get_run(run.key)) == (after, run)
 
+    def test_a_change_leaves_alone_a_run_that_exists_already(self, store: Store) -> None:
+        job = a_cron_job()
+        there, new = a_run(job), a_run(job, at=LATER)
+        store.create(job, [there])
+        again = replace(there, error_message="planned again")
+        assert store.change(job, job.evolve(version=2, generation=2), [again, new]) is None
+        assert (store.get_run(there.key), store.get_run(new.key)) == (there, new)
+
+    @pytest.mark.parametrize(
+        "moved", [{"next_run_at": LATER}, {"final_run_id": "last"}, {"final_ended": True}]
+    )
+    def test_a_change_to_a_job_that_a_sweep_or_an_end_has_moved_writes_nothing(
+        self, store: Store, moved: dict[str, object]
+    ) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        assert store.adjust(job, job.evolve(**moved), {"generation"})
+        there = store.change(job, job.evolve(version=2, generation=2))
+        assert there == job.evolve(**moved)
+
     @pytest.mark.parametrize("with_runs", [True, False])
     def test_a_change_to_an_outdated_version_writes_nothing(self, store: Store, with_runs: bool) -> None:
         job = a_cron_job(version=3)
@@ -437,3 +458,93 @@ class TestWatch:
         second = store.open_runs(3, limit=3, after=first[-1])
         expected = sorted((run.deadline_at, run.key) for run in runs)
         assert [tuple(place) for place in (*first, *second)][:5] == expected
+
+
+class TestHolders:
+    def test_a_lease_is_renewed_by_its_holder_who_learns_what_was_asked_of_it(self, store: Store) -> None:
+        after = held(store)
+        asked = replace(after.run, cancel_requested="ann")
+        assert store.advance(after.run, asked, by_holder=True)
+        renewed = store.renew(after.run, LATER)
+        assert renewed == replace(asked, deadline_at=LATER)
+        assert run_of(store, after.run.key) == renewed
+
+    def test_a_lease_that_another_holds_is_not_renewed(self, store: Store) -> None:
+        after = held(store)
+        assert store.renew(replace(after.run, fence=0), LATER) is None
+        assert run_of(store, after.run.key) == after.run
+
+    def test_a_lease_of_a_run_that_has_ended_is_not_renewed(self, store: Store) -> None:
+        after = held(store)
+        end(store, after, succeeded(after.run, None, NOW, LATER))
+        assert store.renew(after.run, LATER) is None
+
+    def test_the_holder_need_not_know_the_deadline_and_undoes_nothing(self, store: Store) -> None:
+        after = held(store)
+        assert store.renew(after.run, LATER)
+        saved = replace(after.run, checkpoint={"done": 1})
+        assert store.advance(after.run, saved, by_holder=True)
+        there = run_of(store, after.run.key)
+        assert (there.deadline_at, there.checkpoint) == (LATER, {"done": 1})
+        assert not store.advance(after.run, replace(after.run, hints=1))
+
+    def test_an_end_by_the_holder_counts_whatever_the_deadline(self, store: Store) -> None:
+        after = held(store)
+        store.renew(after.run, LATER)
+        done = after_the_end(after, succeeded(after.run, "x", NOW, LATER))
+        assert store.exchange(after, done, judged_at_the_end(after), by_holder=True) is None
+        assert run_of(store, after.run.key).status is RunStatus.SUCCEEDED
+
+    def test_everything_about_work_elsewhere_reads_back(self, store: Store) -> None:
+        after = held(store)
+        full = replace(
+            after.run,
+            heartbeat_seconds=60,
+            handle={"type": "ecs", "n": 1.5},
+            times_out_at=LATER,
+            callback_digest="abc",
+            cancel_requested="ann",
+            checkpoint=[1],
+            result_key="r",
+            log_key="l",
+        )
+        assert store.advance(after.run, full, by_holder=True)
+        assert run_of(store, after.run.key) == full
+
+
+class TestQueued:
+    def test_queued_runs_are_found_the_oldest_first_within_their_bounds(self, store: Store) -> None:
+        job = a_cron_job()
+        runs = [a_run(job, at=NOW + timedelta(minutes=minute)) for minute in range(6)]
+        runs[2] = replace(runs[2], status=RunStatus.SKIPPED, end_time=NOW, deadline_at=None)
+        store.create(job, runs)
+        found = store.queued_runs(job.job_id, since=runs[1].run_id, until=runs[4].run_id, limit=10)
+        assert found == [runs[1], runs[3], runs[4]]
+        assert store.queued_runs(job.job_id, since="0", until="~", limit=2) == runs[:2]
+
+
+class TestDeadLetters:
+    def letter(self, store: Store, owner: str, minute: int) -> Run:
+        job = a_job(owner=owner)
+        run = replace(
+            a_run(job),
+            status=RunStatus.DEAD_LETTERED,
+            end_time=NOW + timedelta(minutes=minute),
+            deadline_at=None,
+        )
+        store.create(job, [run])
+        return run
+
+    def test_an_owners_are_found_the_latest_first_in_pages_and_nobody_elses(self, store: Store) -> None:
+        owner = f"arn:aws:iam::1:role/{a_job().job_id}"
+        letters = [self.letter(store, owner, minute) for minute in range(5)]
+        self.letter(store, "arn:aws:iam::1:role/other", 9)
+        first = store.dead_letters(owner, limit=3)
+        second = store.dead_letters(owner, limit=3, before=first[-1])
+        assert [place.key for place in (*first, *second)] == [letter.key for letter in letters[::-1]]
+
+    def test_one_that_was_redriven_is_no_more(self, store: Store) -> None:
+        owner = f"arn:aws:iam::1:role/{a_job().job_id}"
+        letter = self.letter(store, owner, 0)
+        assert store.advance(letter, letter.evolve(status=RunStatus.QUEUED, deadline_at=LATER))
+        assert store.dead_letters(owner, limit=3) == []

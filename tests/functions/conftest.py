@@ -14,8 +14,14 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from tests.tables import JOBS, RUNS, create_tables
+from tests.tables import JOBS, RECORDS, RUNS, create_tables
 
+ALLOWED = {
+    "principals": ["*"],
+    "http_private_addresses": [],
+    "python": ["duetime_examples.*"],
+    "arns": ["arn:aws:*:us-east-1:123456789012:*"],
+}
 EVENTS = Path(__file__).parents[2] / "events"
 PRIORITIES = ("high", "medium", "low")
 
@@ -44,6 +50,7 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     with mock_aws():
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         create_tables(boto3.client("dynamodb"))
+        boto3.client("s3").create_bucket(Bucket="spill")
         sqs = boto3.client("sqs")
         names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead"]
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
@@ -52,12 +59,15 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             "DUETIME_RUNS_TABLE": RUNS,
             "DUETIME_RUN_QUEUE_URLS": json.dumps({p: urls[p] for p in PRIORITIES}),
             "DUETIME_DEAD_LETTER_QUEUE_URLS": json.dumps({p: urls[f"{p}-dead"] for p in PRIORITIES}),
+            "DUETIME_ENVIRONMENT": "test",
+            "DUETIME_RECORDS_TABLE": RECORDS,
+            "DUETIME_SPILL_BUCKET": "spill",
+            "DUETIME_RUN_DAYS": "30",
+            "DUETIME_RUN_LOG_DAYS": "30",
             "DUETIME_DUE_QUEUE_URL": urls["due"],
             "DUETIME_HINT_LEAD_MS": "400",
             "DUETIME_WAKEUPS": json.dumps(_wakeups()),
-            "DUETIME_ALLOWED_TARGETS": json.dumps(
-                {"http_private_addresses": [], "python": ["duetime_examples.*"]}
-            ),
+            "DUETIME_ALLOWED_TARGETS": json.dumps([ALLOWED]),
             "DUETIME_ADMINS": json.dumps(["arn:aws:iam::123456789012:role/admin"]),
             "POWERTOOLS_SERVICE_NAME": "test",
             "POWERTOOLS_METRICS_NAMESPACE": "test",

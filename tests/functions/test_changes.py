@@ -146,3 +146,13 @@ def test_status_shows_the_first_planned_run_before_any_has_come(call: Call) -> N
 
 def test_status_of_a_job_that_waits_has_no_run(call: Call, job_id: str) -> None:
     assert send(call, "GET", f"/jobs/{job_id}/status").body["latest_run"] is None
+
+
+def test_a_frequency_of_null_changes_nothing(call: Call, job_id: str) -> None:
+    answer = put(call, job_id, {"frequency": None})
+    assert (answer.status, answer.body["version"]) == (200, 1)
+
+
+def test_a_job_can_be_changed_to_run_at_once(call: Call, job_id: str) -> None:
+    assert put(call, job_id, {"schedule_type": "IMMEDIATE"}).status == 200
+    assert len(runs()) == 1

@@ -90,7 +90,16 @@ def test_a_malformed_setting_names_itself_at_the_start(
         load_function("enqueuer")
 
 
-@pytest.mark.parametrize("value", ['{"http_private_addresses": ["nonsense"], "python": []}', "[]", "{}"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        '[{"principals": [], "http_private_addresses": ["nonsense"], "python": [], "arns": []}]',
+        '[{"principals": ["*"]}]',
+        "[7]",
+        "{}",
+        "7",
+    ],
+)
 def test_malformed_targets_name_themselves_at_the_start(
     value: str, load_function: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:

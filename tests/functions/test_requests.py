@@ -48,6 +48,8 @@ def count_items() -> int:
         ({"max_retries": "3"}, "max_retries"),
         ({"timeout_seconds": 0}, "timeout_seconds"),
         ({"timeout_seconds": 841}, "timeout_seconds"),
+        ({"timeout_seconds": 604_801}, "timeout_seconds"),
+        ({"jitter_seconds": 10**16}, "jitter_seconds"),
         ({"retry": {"kind": "never"}}, "retry.kind"),
         ({"retry": {"base_seconds": 901}}, "retry.base_seconds"),
         ({"tags": ["a", "a"]}, "tags"),
@@ -191,3 +193,17 @@ def test_an_unknown_route_is_a_problem_too(call: Call) -> None:
     event["rawPath"] = event["requestContext"]["http"]["path"] = "/nothing/here"
     answer = call("job_search", event)
     assert (answer["statusCode"], json.loads(answer["body"])["detail"]) == (404, "there is no such route")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ['{"payload": ' + "1" * 5000 + "}", '{"payload": 1e999}', "{", "\ufeff{}", '{"a": NaN}', "[" * 100_000],
+)
+def test_a_body_that_cannot_be_read_is_refused(call: Call, raw: str) -> None:
+    assert post(call, raw)[0] == 400
+
+
+@pytest.mark.parametrize("encoded", ["//79", "!!!", "e30="])
+def test_a_base64_body_is_read_or_refused(call: Call, encoded: str) -> None:
+    event = sample("http_post_jobs_immediate") | {"body": encoded, "isBase64Encoded": True}
+    assert call("job_service", event)["statusCode"] == 400

@@ -117,6 +117,9 @@ class TestAccepting:
             (cron(jitter_seconds=-1), "jitter_seconds"),
             (cron(start_at=in_(600), end_at=in_(60)), "end_at"),
             (cron(end_at=in_(1)), "end_at"),
+            (cron(start_at="2040-01-01T00:00:00Z"), "start_at"),
+            (cron(start_at="9998-12-31T23:59:59Z"), "start_at"),
+            (cron(start_at="0001-01-01T00:00:00Z"), "start_at"),
             (valid(schedule_type="INTERVAL"), "interval_seconds"),
             (valid(schedule_type="INTERVAL", interval_seconds=9), "interval_seconds"),
             (valid(schedule_type="INTERVAL", interval_seconds=60.5), "interval_seconds"),
@@ -177,6 +180,8 @@ class TestPreview:
             ({"count": 101}, "count"),
             ({"from": "yesterday"}, "from"),
             ({"jitter_seconds": 90_000}, "jitter_seconds"),
+            ({"from": "0001-01-01T00:00:00Z"}, "from"),
+            ({"from": "9999-12-31T00:00:00Z"}, "from"),
             ({"name": "a"}, "name"),
         ],
     )

@@ -1,7 +1,7 @@
 import copy
 from dataclasses import fields, is_dataclass
 from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -11,6 +11,10 @@ from infra.settings import SettingsError
 from tests.infra.conftest import BLOCKS, ENVIRONMENTS
 
 REMOVED = object()
+
+
+def rule(**changes: object) -> dict[str, object]:
+    return {"principals": ["*"], "python": [], "arns": [], "http_private_addresses": []} | changes
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
@@ -46,7 +50,25 @@ def test_the_blocks_of_cdk_json_are_valid(name: str) -> None:
         ("retention.function_log_days", 2, "setting 'retention.function_log_days' must be one of"),
         ("api", 5, "setting 'api' must be a block"),
         ("admins", "me", "setting 'admins' must be a list of texts"),
-        ("allowed_targets.http_private_addresses", ["here"], "must be a list of CIDR blocks"),
+        ("allowed_targets", {}, "setting 'allowed_targets' must be a list of blocks"),
+        ("allowed_targets", [rule(http_private_addresses=["here"])], "must be a list of CIDR blocks"),
+        (
+            "allowed_targets",
+            [rule(arns=["arn:aws:s3:::x"])],
+            "must be a list of ARN patterns, each of one service",
+        ),
+        ("allowed_targets", [rule(arns=["*"])], "'allowed_targets.0.arns' must be a list of ARN patterns"),
+        (
+            "allowed_targets",
+            [rule(arns=["arn:aws:lambda:*:*:function:*"])],
+            "would let tasks reach Duetime itself",
+        ),
+        (
+            "allowed_targets",
+            [rule(arns=["arn:aws:sqs:*:*:duetime-*"])],
+            "would let tasks reach Duetime itself",
+        ),
+        ("allowed_targets", [{"principals": ["*"]}], "setting 'allowed_targets.0.python' is missing"),
         ("worker.scaling.high", {}, r"must be \{max_concurrency\} or \{min_pollers, max_pollers\}"),
         ("worker.scaling.high", {"min_pollers": 9, "max_pollers": 3}, "min_pollers 9 above max_pollers 3"),
         ("worker.scaling.high", {"max_concurrency": 5, "min_pollers": 2}, "is unknown"),
@@ -76,6 +98,8 @@ def test_a_cdk_json_without_environments_says_so(blocks: object) -> None:
 
 
 def settings_of(kind: Any, prefix: str = "") -> set[str]:
+    if get_origin(kind) is tuple and is_dataclass(get_args(kind)[0]):
+        return settings_of(get_args(kind)[0], prefix)
     if isinstance(kind, UnionType):
         return {path for choice in get_args(kind) for path in settings_of(choice, prefix)}
     if not is_dataclass(kind):

@@ -3,6 +3,8 @@ import pytest
 from tests.infra.conftest import Synthesised
 
 FUNCTIONS = ("job_service", "job_search", "enqueuer", "watcher", "worker")
+TABLES = ("JOBS_TABLE", "RUNS_TABLE", "RUN_DAYS")
+LOGS = ("RECORDS_TABLE", "RUN_LOG_DAYS")
 QUEUES = ("RUN_QUEUE_URLS", "DEAD_LETTER_QUEUE_URLS", "DUE_QUEUE_URL", "HINT_LEAD_MS")
 
 
@@ -17,7 +19,8 @@ def test_a_function_runs_on_python_3_13_on_arm_with_its_layers(synthesised: Synt
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
     assert function["Handler"] == "handler.handle"
     layers = [each["Ref"].removeprefix("Layers")[:4] for each in function["Layers"]]
-    assert layers == ["Core", "Depe", *(["Task"] if name == "worker" else [])]
+    with_tasks = name in ("worker", "job_service", "watcher")
+    assert layers == ["Core", "Depe", *(["Task"] if with_tasks else [])]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -34,11 +37,11 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("job_service", {"JOBS_TABLE", "RUNS_TABLE", "ALLOWED_TARGETS", "ADMINS", "WAKEUPS"}),
-        ("job_search", {"JOBS_TABLE", "RUNS_TABLE", "ADMINS"}),
+        ("job_service", {*TABLES, "ALLOWED_TARGETS", "ADMINS", "WAKEUPS", "SPILL_BUCKET"}),
+        ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
-        ("watcher", {"JOBS_TABLE", "RUNS_TABLE", "WAKEUPS", *QUEUES}),
-        ("worker", {"JOBS_TABLE", "RUNS_TABLE", "ALLOWED_TARGETS", "RUN_QUEUE_URLS"}),
+        ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET"}),
+        ("worker", {*TABLES, *LOGS, "ALLOWED_TARGETS", "RUN_QUEUE_URLS", "SPILL_BUCKET"}),
     ],
 )
 def test_a_function_is_told_what_it_needs_and_no_more(

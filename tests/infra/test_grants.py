@@ -3,7 +3,8 @@
 import pytest
 from duetime.due_messages import Tick, parse_due_message
 
-from tests.infra.conftest import Synthesised
+from infra.target_grants import ACTIONS
+from tests.infra.conftest import Synthesised, synthesise
 
 PRIORITIES = ("High", "Medium", "Low")
 CONSUME = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes")
@@ -15,6 +16,7 @@ class Names:
         self._synthesised = synthesised
         self.jobs = self._name("AWS::DynamoDB::Table", "StorageJobs")
         self.runs = self._name("AWS::DynamoDB::Table", "StorageRuns")
+        self.records = self._name("AWS::DynamoDB::Table", "StorageRecords")
         self.run_queues = [self._name("AWS::SQS::Queue", f"RunQueues{each}Queue") for each in PRIORITIES]
         self.dead_letters = [
             self._name("AWS::SQS::Queue", f"RunQueues{each}DeadLetters") for each in PRIORITIES
@@ -51,12 +53,34 @@ def on_tables(actions: tuple[str, ...], *tables: str) -> set[tuple[str, str]]:
     return {(f"dynamodb:{action}", table) for action in actions for table in tables}
 
 
-def test_job_service_writes_jobs_creates_runs_and_sets_wake_ups(synthesised: Synthesised) -> None:
+def objects(synthesised: Synthesised, *actions: str) -> set[tuple[str, str]]:
+    bucket, _ = synthesised.one("AWS::S3::Bucket", "Spill")
+    return {(f"s3:{action}", f"{bucket}/*") for action in actions}
+
+
+def targets(synthesised: Synthesised) -> set[tuple[str, str]]:
+    """The ARNs that the environment allows, each with what a task does there."""
+    arns = {arn for rule in synthesised.environment.settings.allowed_targets for arn in rule.arns}
+    return {(action, arn) for arn in arns for action in ACTIONS[arn.split(":")[2]]}
+
+
+def looking_after(synthesised: Synthesised) -> set[tuple[str, str]]:
+    if not synthesised.environment.is_local:
+        return set()
+    here = "us-east-1:000000000000"
+    task, execution = f"arn:aws:ecs:{here}:task/demo-*/*", f"arn:aws:states:{here}:execution:demo-*:*"
+    return {(f"ecs:{action}", task) for action in ("DescribeTasks", "StopTask")} | {
+        (f"states:{action}", execution) for action in ("DescribeExecution", "StopExecution")
+    }
+
+
+def test_job_service_writes_jobs_and_runs_and_sets_wake_ups(synthesised: Synthesised) -> None:
     names = Names(synthesised)
     assert synthesised.grants("JobServiceRole") == (
         names.log("JobService")
-        | on_tables(("PutItem", "GetItem", "UpdateItem"), names.jobs)
-        | on_tables(("PutItem",), names.runs)
+        | on_tables(("PutItem", "GetItem", "BatchGetItem", "UpdateItem"), names.jobs, names.runs)
+        | on_tables(("Query",), names.runs, f"{names.runs}/index/watch")
+        | objects(synthesised, "PutObject", "GetObject")
         | wakeups(synthesised)
     )
 
@@ -65,8 +89,9 @@ def test_job_search_only_reads(synthesised: Synthesised) -> None:
     names = Names(synthesised)
     assert synthesised.grants("JobSearchRole") == (
         names.log("JobSearch")
-        | on_tables(("GetItem",), names.jobs)
-        | on_tables(("GetItem", "Query"), names.runs)
+        | on_tables(("GetItem", "BatchGetItem"), names.jobs, names.runs)
+        | on_tables(("Query",), names.runs, f"{names.runs}/index/watch", names.records)
+        | objects(synthesised, "GetObject")
     )
 
 
@@ -80,30 +105,74 @@ def test_the_enqueuer_reads_the_stream_tells_the_queues_and_marks_runs(synthesis
     )
 
 
-def test_the_watcher_finds_plans_and_tells_the_queues(synthesised: Synthesised) -> None:
+def test_the_watcher_finds_plans_rescues_and_tells_the_queues(synthesised: Synthesised) -> None:
     names = Names(synthesised)
     emulator = {("dynamodb:BatchExecuteStatement", "*")} if synthesised.environment.is_local else set()
     assert synthesised.grants("WatcherRole") == (
         names.log("Watcher")
-        | on_tables(("Query",), f"{names.jobs}/index/waiting", f"{names.runs}/index/watch")
+        | on_tables(("Query",), f"{names.jobs}/index/waiting", f"{names.runs}/index/watch", names.runs)
         | on_tables(("BatchGetItem", "UpdateItem"), names.jobs, names.runs)
         | on_tables(("PartiQLUpdate",), names.jobs)
         | on_tables(("PutItem",), names.runs)
         | {(f"sqs:{action}", names.due) for action in CONSUME}
+        | {
+            (f"sqs:{each}", queue)
+            for each in ("ReceiveMessage", "DeleteMessage")
+            for queue in names.dead_letters
+        }
         | sends(synthesised, [*names.run_queues, *names.dead_letters, names.due])
+        | objects(synthesised, "PutObject")
         | wakeups(synthesised)
+        | looking_after(synthesised)
         | emulator
     )
 
 
-def test_the_worker_reads_and_updates_what_exists_and_creates_nothing(synthesised: Synthesised) -> None:
+def test_the_worker_updates_what_exists_and_reaches_what_tasks_may_reach(synthesised: Synthesised) -> None:
     names = Names(synthesised)
     assert synthesised.grants("WorkerRole") == (
         names.log("Worker")
-        | on_tables(("BatchGetItem", "UpdateItem"), names.jobs, names.runs)
+        | on_tables(("GetItem", "BatchGetItem", "UpdateItem"), names.jobs, names.runs)
         | on_tables(("Query",), names.runs)
+        | on_tables(("PutItem",), names.records)
         | {(f"sqs:{action}", queue) for action in CONSUME for queue in names.run_queues}
+        | objects(synthesised, "PutObject")
+        | targets(synthesised)
     )
+
+
+def test_a_worker_may_lend_roles_only_to_containers() -> None:
+    local = synthesise("local")
+    lending = [
+        statement
+        for policy in local.all("AWS::IAM::Policy").values()
+        if any(attached["Ref"].startswith("WorkerRole") for attached in policy["Roles"])
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "iam:PassRole"
+    ]
+    assert [each["Condition"] for each in lending] == [
+        {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+    ]
+
+
+def test_only_the_rules_of_this_stack_report_to_the_due_queue() -> None:
+    local = synthesise("local")
+    due, _ = local.one("AWS::SQS::Queue", "DueQueue")
+    rules = local.all("AWS::Events::Rule")
+    assert {rule["EventPattern"]["source"][0] for rule in rules.values()} == {"aws.ecs", "aws.states"}
+    for rule in rules.values():
+        assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": [due, "Arn"]}]
+    allowed = {
+        statement["Condition"]["ArnEquals"]["aws:SourceArn"]["Fn::GetAtt"][0]
+        for policy in local.all("AWS::SQS::QueuePolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    }
+    assert allowed == set(rules)
+
+
+def test_where_no_task_may_start_anything_nothing_is_listened_to(prod: Synthesised) -> None:
+    assert prod.all("AWS::Events::Rule") == {}
 
 
 @pytest.mark.parametrize("role", ["JobServiceRole", "WatcherRole"])
@@ -138,7 +207,7 @@ def test_the_backstop_ticks_every_quarter_of_an_hour(synthesised: Synthesised) -
         {"Mode": "OFF"},
     )
     assert schedule["Target"]["Arn"] == {"Fn::GetAtt": [names.due, "Arn"]}
-    assert parse_due_message(schedule["Target"]["Input"]) == Tick()
+    assert parse_due_message(schedule["Target"]["Input"]) == Tick(is_thorough=True)
     role = synthesised.one("AWS::IAM::Role", "WakeUpsRole")[0]
     assert schedule["Target"]["RoleArn"] == {"Fn::GetAtt": [role, "Arn"]}
 
@@ -177,6 +246,14 @@ def test_every_route_demands_a_signature(synthesised: Synthesised) -> None:
         "GET /jobs/{job_id}/runs",
         "GET /jobs/{job_id}/runs/{run_id}",
         "GET /jobs/{job_id}/upcoming",
+        "GET /jobs/{job_id}/logs",
+        "POST /jobs/{job_id}/runs/{run_id}/cancel",
+        "POST /jobs/{job_id}/runs/{run_id}/redrive",
+        "POST /jobs/{job_id}/runs/{run_id}/heartbeat",
+        "POST /jobs/{job_id}/runs/{run_id}/complete",
+        "POST /jobs/{job_id}/runs/{run_id}/fail",
+        "GET /dead-letters",
+        "POST /dead-letters/redrive",
         "POST /schedules/preview",
     }
 
@@ -191,24 +268,16 @@ def test_the_stage_is_throttled_and_logged(synthesised: Synthesised) -> None:
     assert "DestinationArn" in stage["AccessLogSettings"]
 
 
+READS = {"GET/jobs/*", "GET/dead-letters", "POST/schedules/preview"}
+WRITES = {"POST/jobs", "POST/jobs/*", "PUT/jobs/*", "DELETE/jobs/*", "POST/dead-letters/redrive"}
+REPORTS = {f"POST/jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")}
+
+
 @pytest.mark.parametrize(
     ("policy", "paths"),
-    [
-        (
-            "OperatorPolicy",
-            {
-                "POST/jobs",
-                "POST/jobs/*",
-                "PUT/jobs/*",
-                "DELETE/jobs/*",
-                "GET/jobs/*",
-                "POST/schedules/preview",
-            },
-        ),
-        ("ViewerPolicy", {"GET/jobs/*", "POST/schedules/preview"}),
-    ],
+    [("OperatorPolicy", WRITES | READS), ("ViewerPolicy", READS), ("ReporterPolicy", REPORTS)],
 )
-def test_a_managed_policy_opens_these_routes_only(
+def test_a_policy_allows_these_routes_and_no_others(
     synthesised: Synthesised, policy: str, paths: set[str]
 ) -> None:
     _, properties = synthesised.one("AWS::IAM::ManagedPolicy", policy)
@@ -227,6 +296,9 @@ def test_the_outputs_are_what_tools_read(synthesised: Synthesised) -> None:
         "RunsTableName",
         "OperatorPolicyArn",
         "ViewerPolicyArn",
+        "ReporterPolicyArn",
+        "RecordsTableName",
+        "SpillBucketName",
         "WorkerFunctionName",
         "WatcherFunctionName",
         "DueQueueUrl",

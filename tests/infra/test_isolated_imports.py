@@ -44,7 +44,7 @@ def path_of(name: str, runtime: Path) -> list[Path]:
         ROOT / "layers" / "core" / "python",
         ROOT / "build" / "layers" / "host" / "dependencies" / "python",
     ]
-    if name == "worker":
+    if name in ("worker", "job_service", "watcher"):
         layers.append(ROOT / "layers" / "tasks" / "python")
     return [ROOT / "functions" / name, *layers, runtime]
 

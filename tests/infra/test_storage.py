@@ -18,7 +18,7 @@ def shape(properties: Properties) -> dict[str, Any]:
     def keys(schema: list[dict[str, str]]) -> list[tuple[str, str]]:
         return [(key["AttributeName"], types[key["AttributeName"]]) for key in schema]
 
-    indexes = properties["GlobalSecondaryIndexes"]
+    indexes = properties.get("GlobalSecondaryIndexes", [])
     return {"": keys(properties["KeySchema"])} | {i["IndexName"]: keys(i["KeySchema"]) for i in indexes}
 
 
@@ -32,6 +32,7 @@ def test_the_tables_have_these_keys_and_indexes(synthesised: Synthesised) -> Non
         "": [("job_id", "S"), ("run_id", "S")],
         "watch": [("watch_key", "S"), ("watch_at", "S")],
     }
+    assert shape(table(synthesised, "Records")) == {"": [("subject", "S"), ("entry", "S")]}
 
 
 def test_the_tables_of_the_other_tiers_have_the_same_shape(prod: Synthesised) -> None:
@@ -43,7 +44,7 @@ def test_the_tables_of_the_other_tiers_have_the_same_shape(prod: Synthesised) ->
             self.created.append(properties)
 
     create_tables(recorder := Recorder())
-    deployed = [shape(table(prod, name)) for name in ("Jobs", "Runs")]
+    deployed = [shape(table(prod, name)) for name in ("Jobs", "Runs", "Records")]
     assert [shape(created) for created in recorder.created] == deployed
 
 
@@ -84,9 +85,10 @@ def test_only_runs_have_a_stream_and_it_shows_before_and_after(synthesised: Synt
     assert "StreamSpecification" not in table(synthesised, "Jobs")
 
 
-def test_runs_can_expire_and_jobs_cannot(synthesised: Synthesised) -> None:
+def test_runs_and_records_can_expire_and_jobs_cannot(synthesised: Synthesised) -> None:
     ttl = {"AttributeName": "expires_at", "Enabled": True}
     assert table(synthesised, "Runs")["TimeToLiveSpecification"] == ttl
+    assert table(synthesised, "Records")["TimeToLiveSpecification"] == ttl
     assert "TimeToLiveSpecification" not in table(synthesised, "Jobs")
 
 
@@ -113,7 +115,7 @@ def test_production_keeps_its_data(prod: Synthesised) -> None:
 
 def test_production_tables_and_indexes_are_warm_for_ten_thousand_jobs_a_second(prod: Synthesised) -> None:
     for properties in prod.all("AWS::DynamoDB::Table").values():
-        for warmed in (properties, *properties["GlobalSecondaryIndexes"]):
+        for warmed in (properties, *properties.get("GlobalSecondaryIndexes", [])):
             assert warmed["WarmThroughput"]["WriteUnitsPerSecond"] >= 20_000
 
 

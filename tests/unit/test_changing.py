@@ -17,14 +17,14 @@ from duetime.run import Run
 from duetime.status import JobStatus, RunStatus
 from duetime.store import Move
 from duetime.submission import Intake
-from duetime.targets import AllowedTargets
+from duetime.targets import AllowedTargets, Rule
 from duetime.timing import CatchUp
 
 from tests.factories import OWNER, a_cron_job, a_job, a_spec, a_timing
 from tests.inline import Minutes
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
-ALLOWED = AllowedTargets(python_functions=("duetime_examples.*",))
+ALLOWED = AllowedTargets((Rule(python=("duetime_examples.*",)),))
 
 
 def seconds(count: float) -> timedelta:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from duetime.blobs import MemoryBlobs
 from duetime.claiming import JUDGED
 from duetime.clock import ManualClock
 from duetime.finishing import dropped
@@ -12,7 +13,9 @@ from duetime.hints import Hint
 from duetime.memory_store import MemoryStore
 from duetime.pair import JobRun
 from duetime.patrolling import MOST_HINTS, PAGE, Patroller, PatrolReport
+from duetime.rescuing import Rescuer
 from duetime.run import PATIENCE, Run, RunKey
+from duetime.shelf import Shelf
 from duetime.status import JobStatus, RunStatus
 
 from tests.factories import NOW, a_cron_job, a_job, a_pair, a_run, claimed_pair
@@ -43,7 +46,8 @@ class Scene:
             self.store.create(job, [run])
 
     def patrol(self) -> PatrolReport:
-        return Patroller(self.store, self.queues, self.clock, Inline()).patrol()
+        rescuer = Rescuer(self.store, Shelf(MemoryBlobs(), lambda: 0.5), self.clock)
+        return Patroller(self.store, self.queues, rescuer, self.clock, Inline()).patrol()
 
     def pair(self, seen: JobRun) -> JobRun:
         return self.store.load([seen.run.key])[seen.run.key]

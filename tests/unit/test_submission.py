@@ -10,14 +10,14 @@ from duetime.job import Job
 from duetime.memory_store import MemoryStore
 from duetime.status import JobStatus
 from duetime.submission import Intake
-from duetime.targets import AllowedTargets
+from duetime.targets import AllowedTargets, Rule
 from duetime.timing import Timing
 
 from tests.factories import OWNER, a_spec, a_timing
 from tests.inline import Minutes
 
 NOON = datetime(2026, 11, 18, 12, 0, 0, 500_000, tzinfo=UTC)
-ALLOWED = AllowedTargets(python_functions=("duetime_examples.*",))
+ALLOWED = AllowedTargets((Rule(python=("duetime_examples.*",)),))
 
 
 class Scene:

@@ -16,15 +16,15 @@ from duetime.memory_store import MemoryStore
 from duetime.planning import HORIZON
 from duetime.run import Run
 from duetime.status import JobStatus, RunStatus
-from duetime.sweeping import LARGE_PAGE, MOST_HOPS, PAGE, Sweeper
+from duetime.sweeping import LARGE_PAGE, MOST_HOPS, PAGE, Sweeper, SweepReport
 from duetime.tasks import AttemptContext
 from duetime.timing import CatchUp
 from duetime.wakeups import wakeup_for
 from duetime.watch import shard_of
-from duetime.worker import Worker
 
 from tests.factories import OWNER, a_cron_job, a_job, a_spec, a_timing
 from tests.inline import DueMessages, Inline, Minutes
+from tests.workers import a_worker
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 
@@ -90,6 +90,10 @@ class Scene:
         wakeups = CountedMinutes(count, self.wakeups.asked)
         return Sweeper(store, wakeups, self.due_queue, self.clock, Inline())
 
+    def sweep(self, count: Counted | None = None, *, after: bool = False) -> SweepReport:
+        sweeper = self.sweeper(count, after=after)
+        return sweeper.sweep(sweeper.look())
+
     def runs(self, job: Job) -> list[Run]:
         return list(self.store.list_runs(job.job_id, limit=100).runs)[::-1]
 
@@ -107,7 +111,7 @@ def test_everything_due_within_the_horizon_is_planned_and_nothing_else() -> None
     soon = [future_job(NOON + timedelta(seconds=s)) for s in (0, 1, 100, 239)]
     later = future_job(NOON + HORIZON)
     scene = Scene(*soon, later)
-    report = scene.sweeper().sweep_all()
+    report = scene.sweep()
     assert (report.jobs, report.runs) == (4, 4)
     assert all(len(scene.runs(job)) == 1 for job in soon)
     assert (scene.runs(later), scene.job(later)) == ([], later)
@@ -116,7 +120,7 @@ def test_everything_due_within_the_horizon_is_planned_and_nothing_else() -> None
 def test_a_recurring_job_waits_for_its_next_time_with_a_wake_up_for_it() -> None:
     job = a_cron_job("0 * * * *", next_run_at=NOON)
     scene = Scene(job)
-    scene.sweeper().sweep_all()
+    scene.sweep()
     assert scene.job(job).next_run_at == NOON + timedelta(hours=1)
     assert scene.wakeups.asked == [NOON + timedelta(minutes=58)]
 
@@ -124,14 +128,14 @@ def test_a_recurring_job_waits_for_its_next_time_with_a_wake_up_for_it() -> None
 def test_many_jobs_of_one_minute_need_one_wake_up() -> None:
     jobs = [a_cron_job("0 * * * *", next_run_at=NOON) for _ in range(200)]
     count = Counted()
-    Scene(*jobs).sweeper(count).sweep_all()
+    Scene(*jobs).sweep(count)
     assert count.calls.count("create_schedule") == 1
 
 
 def test_the_calls_of_a_sweep_follow_from_the_number_of_jobs() -> None:
     jobs = [future_job(NOON + timedelta(seconds=n % 200)) for n in range(500)]
     count = Counted()
-    Scene(*jobs).sweeper(count).sweep_all()
+    Scene(*jobs).sweep(count)
     calls = {name: count.calls.count(name) for name in set(count.calls)}
     # A query a shard, 100 jobs a read, a write a run, 25 jobs a move.
     assert calls == {"waiting": 64, "load_jobs": 5, "add_run": 500, "move_on": 20}
@@ -140,9 +144,9 @@ def test_the_calls_of_a_sweep_follow_from_the_number_of_jobs() -> None:
 def test_sweeping_twice_plans_once() -> None:
     job = a_cron_job(next_run_at=NOON)
     scene = Scene(job)
-    scene.sweeper().sweep_all()
+    scene.sweep()
     before = scene.runs(job), scene.job(job)
-    scene.sweeper().sweep_all()
+    scene.sweep()
     assert (scene.runs(job), scene.job(job)) == before
 
 
@@ -158,7 +162,7 @@ class TestLargeShards:
     def test_a_shard_with_more_than_a_page_gets_a_message_of_its_own(self) -> None:
         shard, jobs = self.shard_full_of_jobs(PAGE)
         scene = Scene(*jobs)
-        report = scene.sweeper().sweep_all()
+        report = scene.sweep()
         assert (report.handed_on, scene.due_queue.sent) == (1, [SweepShard(shard)])
         assert not any(scene.runs(job) for job in jobs)
 
@@ -192,7 +196,7 @@ class TestFailures:
         good = future_job(NOON)
         bad = a_cron_job(timing={"timezone": "Mars/Olympus"}, next_run_at=NOON)
         scene = Scene(bad, good)
-        report = scene.sweeper().sweep_all()
+        report = scene.sweep()
         assert [job_id for job_id, _ in report.unplannable] == [bad.job_id]
         assert (report.jobs, report.unwritten) == (1, [])
 
@@ -200,11 +204,11 @@ class TestFailures:
         job = a_cron_job("0 * * * *", next_run_at=NOON)
         scene = Scene(job)
         scene.wakeups.broken = True
-        report = scene.sweeper().sweep_all()
+        report = scene.sweep()
         assert len(scene.runs(job)) == 1
         assert (scene.job(job).next_run_at, len(report.unwritten)) == (NOON, 1)
         scene.wakeups.broken = False
-        scene.sweeper().sweep_all()
+        scene.sweep()
         assert (len(scene.runs(job)), scene.job(job).next_run_at) == (1, NOON + timedelta(hours=1))
 
     def test_a_run_that_could_not_be_written_keeps_its_job_where_it_was(self) -> None:
@@ -218,7 +222,7 @@ class TestFailures:
             return add(run)
 
         scene.store.add_run = refuse  # type: ignore[method-assign]
-        report = scene.sweeper().sweep_all()
+        report = scene.sweep()
         assert (scene.job(bad), len(report.unwritten)) == (bad, 1)
         assert scene.job(good).next_run_at is None
 
@@ -236,7 +240,7 @@ def a_mixture() -> list[Job]:
 
 def finish_everything(scene: Scene) -> dict[str, list[datetime]]:
     """Another sweep, as after the message came back; then every run is hinted, twice. What started, by job."""
-    scene.sweeper().sweep_all()
+    scene.sweep()
     started: dict[str, list[datetime]] = {}
 
     def execute(context: AttemptContext) -> None:
@@ -245,7 +249,7 @@ def finish_everything(scene: Scene) -> dict[str, list[datetime]]:
     for _ in range(2):
         runs = sorted(scene.store._runs.values(), key=lambda run: run.due_at)
         for run in runs:
-            worker = Worker(scene.store, ManualClock(max(NOON, run.due_at)), execute, "worker-1")
+            worker = a_worker(scene.store, ManualClock(max(NOON, run.due_at)), execute)
             worker.work(scene.store.load([run.key])[run.key])
     return started
 
@@ -255,25 +259,27 @@ def test_stopped_at_every_call_of_a_sweep_every_job_runs_exactly_once_all_the_sa
     jobs = a_mixture()
     undisturbed = Scene(*jobs)
     count = Counted()
-    undisturbed.sweeper(count).sweep_all()
+    undisturbed.sweep(count)
     expected = finish_everything(undisturbed)
     assert sum(map(len, expected.values())) > 30
     for stop_at in range(1, len(count.calls) + 1):
         scene = Scene(*jobs)
         with pytest.raises(Stopped):
-            scene.sweeper(Counted(stop_at), after=after).sweep_all()
+            scene.sweep(Counted(stop_at), after=after)
         assert finish_everything(scene) == expected
         for job in jobs:
             there = scene.job(job)
             if there.next_run_at:
                 assert wakeup_for(there.next_run_at, NOON) in scene.wakeups.asked
+            else:
+                assert there.status is JobStatus.COMPLETED
 
 
 @pytest.mark.parametrize("change", [changing.pause, changing.cancel])
 def test_a_job_changed_at_any_moment_of_a_sweep_starts_nothing_afterwards(change: changing.Change) -> None:
     job = a_cron_job(next_run_at=NOON + timedelta(seconds=30))
     count = Counted()
-    Scene(job).sweeper(count).sweep_all()
+    Scene(job).sweep(count)
     for at in range(1, len(count.calls) + 1):
         scene = Scene(job)
 
@@ -284,7 +290,7 @@ def test_a_job_changed_at_any_moment_of_a_sweep_starts_nothing_afterwards(change
                     seen = scene.job(job)
                     scene.store.change(seen, change(seen, OWNER, NOON).job)
 
-        scene.sweeper(ChangedAt()).sweep_all()
+        scene.sweep(ChangedAt())
         assert finish_everything(scene) == {}
         assert scene.job(job).status in (JobStatus.PAUSED, JobStatus.CANCELLED)
         assert {run.status for run in scene.runs(job)} <= {RunStatus.CANCELLED}

@@ -13,9 +13,9 @@ from duetime.run import Run, manual_run
 from duetime.status import JobStatus, RunStatus
 from duetime.tasks import AttemptContext
 from duetime.turns import LONGEST_QUEUE, TURN_PATIENCE
-from duetime.worker import Worker
 
 from tests.factories import NOW, a_cron_job, a_run
+from tests.workers import a_worker
 
 
 class Scene:
@@ -33,7 +33,7 @@ class Scene:
             self.started.append(context.run_id)
             return task()
 
-        Worker(self.store, self.clock, execute, "worker-1").work(self.store.load([run.key])[run.key])
+        a_worker(self.store, self.clock, execute).work(self.store.load([run.key])[run.key])
         return self.run(run).status
 
     def run(self, run: Run) -> Run:
@@ -92,8 +92,8 @@ def test_with_overlap_queue_it_waits_and_is_called_as_soon_as_a_place_is_free() 
     waiting = scene.run(second)
     assert (waiting.status, waiting.called_at) == (RunStatus.QUEUED, scene.clock.now())
     assert waiting.deadline_at == scene.clock.now() + TURN_PATIENCE
-    assert scene.job.waiters == 0
     assert scene.work(second) is RunStatus.SUCCEEDED
+    assert (scene.job.waiters, scene.job.turn_from) == (0, None)
     assert scene.started == [first.run_id, second.run_id]
 
 
@@ -122,7 +122,7 @@ def test_a_place_that_became_free_in_the_meantime_is_taken() -> None:
     job, first, second = two_runs(overlap=Overlap.QUEUE)
     scene = Scene(job, first, second)
     outdated = JobRun(job.evolve(running=1), second)
-    Worker(scene.store, scene.clock, lambda _: scene.started.append("x"), "worker-1").work(outdated)
+    a_worker(scene.store, scene.clock).work(outdated)
     assert scene.run(second).status is RunStatus.SUCCEEDED
 
 
@@ -130,6 +130,7 @@ def test_a_queue_that_is_full_skips() -> None:
     job = a_cron_job("*/10 * * * * *", spec={"overlap": Overlap.QUEUE}, running=1)
     waiting = [a_run(job, at=NOW - seconds(10 * n)) for n in range(1, LONGEST_QUEUE + 1)]
     late = a_run(job)
+    job = job.evolve(waiters=LONGEST_QUEUE, turn_from=min(run.run_id for run in waiting))
     scene = Scene(job, *waiting, late)
     assert scene.work(late) is RunStatus.SKIPPED
     assert f"{LONGEST_QUEUE} more were waiting" in (scene.run(late).error_message or "")

@@ -1,20 +1,26 @@
 """How the watcher is woken, and how it sees to it that it is woken again."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
-from duetime.due_messages import Patrol, SweepShard, Tick, parse_due_message
+from duetime.due_messages import Patrol, SweepShard, Tick, WorkEnded, parse_due_message
 from duetime.errors import Unavailable
+from duetime.letters import DeadMessage, LetterKeeper
 from duetime.memory_store import MemoryStore
 from duetime.patrolling import Patroller
 from duetime.patrols import Patrols
+from duetime.rescuing import Rescuer
+from duetime.shelf import Shelf
 from duetime.store import WaitingJob
 from duetime.sweeping import Sweeper
 from duetime.wakeups import RememberedWakeUps, soonest_wakeup, wakeup_for
 from duetime.watching import Watcher
+from duetime.work_reports import WorkReports
 
 from tests.factories import a_cron_job, a_pair
 from tests.inline import DueMessages, Inline, Minutes
@@ -72,7 +78,14 @@ class TestMinutes:
 class TestMessages:
     @pytest.mark.parametrize(
         "message",
-        [Tick(), Patrol(NOON), SweepShard(3), SweepShard(63, WaitingJob(NOON, "job-1"), 4)],
+        [
+            Tick(),
+            Tick(is_thorough=True),
+            Patrol(NOON),
+            SweepShard(3),
+            SweepShard(63, WaitingJob(NOON, "job-1"), 4),
+            WorkEnded("aws.ecs", {"lastStatus": "STOPPED"}),
+        ],
     )
     def test_a_message_reads_back_as_it_was_written(self, message: Any) -> None:
         assert parse_due_message(json.dumps(message.to_body())) == message
@@ -116,13 +129,26 @@ class TestPatrols:
         assert patrols.is_due(Patrol(NOON + timedelta(seconds=10)))
 
 
+class Letters:
+    def receive(self) -> Sequence[DeadMessage]:
+        return []
+
+    def delete(self, messages: Sequence[DeadMessage]) -> None:
+        assert not messages
+
+
 class Scene:
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock(NOON)
         self.wakeups, self.due_queue = Minutes(), DueMessages()
         sweeper = Sweeper(self.store, self.wakeups, self.due_queue, self.clock, Inline())
-        patroller = Patroller(self.store, Queues(), self.clock, Inline())
-        self.watcher = Watcher(sweeper, patroller, Patrols(self.due_queue), self.wakeups, self.clock)
+        rescuer = Rescuer(self.store, Shelf(MemoryBlobs()), self.clock)
+        patroller = Patroller(self.store, Queues(), rescuer, self.clock, Inline())
+        letters = LetterKeeper(self.store, Letters(), self.clock)
+        reports = WorkReports(self.store, rescuer)
+        self.watcher = Watcher(
+            sweeper, patroller, Patrols(self.due_queue), reports, letters, self.wakeups, self.clock
+        )
 
 
 def test_where_nothing_waits_and_nothing_is_open_a_tick_asks_for_nothing() -> None:

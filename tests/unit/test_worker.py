@@ -3,6 +3,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from duetime.claimant import LEAD, Contended
 from duetime.claiming import JUDGED
 from duetime.clock import ManualClock
 from duetime.errors import PermanentFailure, TaskError, TransientFailure
@@ -12,9 +13,9 @@ from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Run
 from duetime.status import JobStatus, RunStatus
 from duetime.tasks import AttemptContext
-from duetime.worker import CLAIM_LEAD, Contended, Worker
 
 from tests.factories import NOW, a_job, a_pair, a_run, a_spec, claimed_pair
+from tests.workers import a_worker
 
 
 class Scene:
@@ -28,7 +29,7 @@ class Scene:
         self.attempts: list[AttemptContext] = []
         self.started_at: list[Any] = []
         self._task = task
-        self.worker = Worker(self.store, self.clock, self._execute, "worker-1", fraction=lambda: 0.5)
+        self.worker = a_worker(self.store, self.clock, self._execute)
 
     def work(self) -> Run | None:
         return self.worker.work(self.now_stored())
@@ -67,9 +68,11 @@ def test_every_attempt_is_told_its_key_number_due_time_and_fence() -> None:
     scene.work()
     assert scene.attempts[0].as_headers() == {
         "Idempotency-Key": scene.seen.run.run_id,
+        "Duetime-Job-Id": scene.seen.job.job_id,
         "Duetime-Attempt": "1",
         "Duetime-Due-At": "2026-11-18T07:00:00.123Z",
         "Duetime-Fence": "1",
+        "Duetime-Deadline": "2026-11-18T07:01:00.123Z",
     }
 
 
@@ -80,7 +83,7 @@ def test_a_run_is_claimed_a_little_early_and_starts_at_its_due_millisecond() -> 
     run = scene.work()
     assert run is not None
     assert scene.started_at == [due]
-    assert (run.claimed_at, run.start_time) == (due - CLAIM_LEAD, due)
+    assert (run.claimed_at, run.start_time) == (due - LEAD, due)
 
 
 def test_a_doubled_hint_runs_nothing() -> None:
@@ -153,9 +156,9 @@ def test_a_claim_is_judged_anew_after_a_lost_race() -> None:
     assert scene.now_stored().run.executor_id == "another"
 
 
-def test_a_claim_that_never_wins_gives_the_hint_back() -> None:
+def test_a_claim_that_never_wins_gives_the_hint_back(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(a_pair())
-    scene.store.exchange = lambda seen, after, judged: seen  # type: ignore[method-assign]
+    monkeypatch.setattr(scene.store, "exchange", lambda seen, after, judged: seen)
     with pytest.raises(Contended):
         scene.work()
 

@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from duetime.errors import Conflict, Stale
-from duetime.job import Job, JobSpec, completed_if_done
+from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done
 from duetime.planning import Agenda, Plan, plan
 from duetime.run import Run, manual_run
+from duetime.schedules import jitter_for
 from duetime.status import JobStatus
-from duetime.submission import Intake, waiting_from
+from duetime.submission import Intake, require_sense, waiting_from
 from duetime.tasks import check_task
-from duetime.timing import Timing
+from duetime.timing import ScheduleType, Timing
 
 _TRIES: Final = 5
 _TICK: Final = timedelta(microseconds=1)
@@ -95,7 +96,7 @@ def update(merge: Callable[[Job], JobSpec], intake: Intake) -> Change:
         spec = merge(job)
         if spec == job.spec:
             return Plan(job)
-        check_task(spec.task, intake.allowed)
+        check_task(spec, intake.allowed.reach_of(job.owner))
         if replace(spec, **{name: getattr(job.spec, name) for name in _COSMETIC}) == job.spec:
             return Plan(_edited(job, by, now, spec=spec))
         return _replanned(job, spec, by, now)
@@ -104,32 +105,60 @@ def update(merge: Callable[[Job], JobSpec], intake: Intake) -> Change:
 
 
 def _replanned(job: Job, spec: JobSpec, by: str, now: datetime) -> Plan:
+    require_sense(replace(job, spec=spec))
     # What was due already happens all the same, as it was wanted when it was due.
     owed = plan(job, now, horizon=_TICK)
     if owed.job.waits and owed.job.next_run_at and owed.job.next_run_at <= now:
         raise Conflict("the job has many missed times to make good first: try again in some minutes")
+    # If one of those is the last, it stays so.
+    job = replace(job, final_run_id=owed.job.final_run_id, final_ended=owed.job.final_ended)
     cursor = job.next_run_at if job.status is JobStatus.PAUSED else Agenda.of(job).next_due(now + _TICK)
     after = _new_generation(job, by, now, cursor, spec=spec)
     if not _same_times(job.spec.timing, spec.timing):
-        after = waiting_from(replace(after, anchor_at=now), now + _TICK)
+        after = _with_new_times(job, after, now)
     elif after.next_run_at and spec.timing.jitter_seconds != job.spec.timing.jitter_seconds:
         # A time that has come by its old jitter has come; one that has not comes by the new.
-        moved = Agenda.of(after).jitter - Agenda.of(job).jitter
+        moved = _jitter(after) - _jitter(job)
         after = waiting_from(after, after.next_run_at + moved)
     made = plan(completed_if_done(after), now)
     return Plan(made.job, (*owed.runs, *made.runs))
+
+
+def _with_new_times(job: Job, after: Job, now: datetime) -> Job:
+    """A job that shall run at once runs at once. An interval keeps its beat unless the beat itself is another."""
+    if not _same_beat(job.spec.timing, after.spec.timing):
+        after = replace(after, anchor_at=now)
+    is_due_at_once = after.spec.timing.schedule_type is ScheduleType.IMMEDIATE
+    return waiting_from(after, now if is_due_at_once else now + _TICK)
+
+
+def _jitter(job: Job) -> timedelta:
+    return jitter_for(job.job_id, job.spec.timing.jitter_seconds)
 
 
 def _same_times(old: Timing, new: Timing) -> bool:
     return replace(new, jitter_seconds=old.jitter_seconds, catch_up=old.catch_up) == old
 
 
+def _same_beat(old: Timing, new: Timing) -> bool:
+    def beat(timing: Timing) -> tuple[object, ...]:
+        return timing.schedule_type, timing.interval_seconds, timing.start_at
+
+    return beat(old) == beat(new)
+
+
 def _new_generation(job: Job, by: str, now: datetime, next_run_at: datetime | None, **changes: Any) -> Job:
     # Where no further time will come, the last run stays the last, though it is of an older generation.
     final = {} if next_run_at is None else {"final_run_id": None, "final_ended": False}
-    generation = job.generation + 1
     return _edited(
-        job, by, now, generation=generation, changed_at=now, next_run_at=next_run_at, **final, **changes
+        job,
+        by,
+        now,
+        generation=job.generation + 1,
+        generation_ends=(*job.generation_ends, now)[-GENERATIONS_REMEMBERED:],
+        next_run_at=next_run_at,
+        **final,
+        **changes,
     )
 
 

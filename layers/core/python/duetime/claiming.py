@@ -5,16 +5,15 @@ before the claim (planning, hinting) may therefore be doubled, late, or out of d
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum, auto
 from typing import Final
 
 from duetime.job import Job, Overlap
+from duetime.leases import lease_end
 from duetime.pair import JobRun
 from duetime.run import Run
 from duetime.status import CLAIMABLE, JobStatus, RunStatus
-
-LEASE: Final = timedelta(seconds=15)
 
 JUDGED: Final = frozenset({"version", "status", "fence", "running"})
 """What `judge` looks at in the job, beyond what never changes without one of these."""
@@ -53,16 +52,25 @@ def waits_for_its_turn(job: Job, run: Run) -> bool:
 def _why_unwanted(job: Job, run: Run) -> str | None:
     if job.status is JobStatus.CANCELLED:
         return "the job was cancelled"
+    if run.cancel_requested:
+        return f"it was cancelled by {run.cancel_requested}"
     if run.manual:
         return None
     if job.status is JobStatus.PAUSED:
         return "the job is paused"
-    if run.generation != job.generation and job.changed_at < run.due_at:
+    if not was_due_in_its_generation(job, run):
         return "the job was changed before the run was due"
     return None
 
 
-def claimed(seen: JobRun, executor_id: str, now: datetime) -> JobRun:
+def was_due_in_its_generation(job: Job, run: Run) -> bool:
+    """What was due when the job changed still happens. Each generation has its own end: a second change must not make
+    wanted again what the first one made void."""
+    ended_at = job.end_of(run.generation)
+    return ended_at is None or run.due_at <= ended_at
+
+
+def claimed(seen: JobRun, executor_id: str, now: datetime, callback_digest: str | None = None) -> JobRun:
     """What the job and the run become. The task starts at `not_before` or now, whichever is later."""
     job, run = seen
     job_after = job.evolve(fence=job.fence + 1, running=job.running + (0 if run.holds_place else 1))
@@ -76,6 +84,7 @@ def claimed(seen: JobRun, executor_id: str, now: datetime) -> JobRun:
         start_time=max(now, run.not_before),
         end_time=None,
         modified_time=now,
-        deadline_at=now + LEASE,
+        deadline_at=lease_end(now),
+        callback_digest=callback_digest,
     )
     return JobRun(job_after, run_after)

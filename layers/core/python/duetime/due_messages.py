@@ -17,8 +17,11 @@ from duetime.store import WaitingJob
 class Tick:
     """A minute has come: plan what waits, and look after what is open. From EventBridge."""
 
+    # The backstop's: also what is seldom wrong, and takes longer to look at.
+    is_thorough: bool = False
+
     def to_body(self) -> dict[str, Any]:
-        return {"kind": "tick"}
+        return {"kind": "tick"} | ({"thorough": True} if self.is_thorough else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,28 @@ class Patrol:
         return {"kind": "patrol", "at": format_instant(self.at)}
 
 
-DueMessage = Tick | SweepShard | Patrol
+@dataclass(frozen=True, slots=True)
+class WorkEnded:
+    """Something that a task started has ended. From ECS and Step Functions, through EventBridge."""
+
+    source: str
+    detail: Mapping[str, Any]
+
+    def to_body(self) -> dict[str, Any]:
+        return {"source": self.source, "detail": dict(self.detail)}
+
+
+DueMessage = Tick | SweepShard | Patrol | WorkEnded
 
 
 def parse_due_message(text: str) -> DueMessage:
     """Raises ValueError, KeyError or TypeError for what no part of Duetime wrote."""
     body: Mapping[str, Any] = json.loads(text)
+    if "source" in body:
+        return WorkEnded(str(body["source"]), dict(body["detail"]))
     match body["kind"]:
         case "tick":
-            return Tick()
+            return Tick(bool(body.get("thorough")))
         case "sweep":
             return SweepShard(int(body["shard"]), _parse_place(body["after"]), int(body["hop"]))
         case "patrol":

@@ -7,6 +7,7 @@ from typing import Any, Final
 from duetime.dynamo_values import (
     FLAG,
     INSTANT,
+    INSTANTS,
     JSON,
     NUMBER,
     TEXT,
@@ -67,16 +68,17 @@ _JOB: Final[Mapping[str, Kind]] = {
     "created_at": INSTANT,
     "updated_at": INSTANT,
     "updated_by": TEXT,
-    "changed_at": INSTANT,
     "anchor_at": INSTANT,
     "status": enum(JobStatus),
     "next_run_at": INSTANT,
     "generation": NUMBER,
+    "generation_ends": INSTANTS,
     "version": NUMBER,
     "final_run_id": TEXT,
     "final_ended": FLAG,
     "running": NUMBER,
     "waiters": NUMBER,
+    "turn_from": TEXT,
     "fence": NUMBER,
     "succeeded": NUMBER,
     "failed": NUMBER,
@@ -105,6 +107,7 @@ _RUN: Final[Mapping[str, Kind]] = {
     "status": enum(RunStatus),
     "nominal_at": INSTANT,
     "missed_from": INSTANT,
+    "last": FLAG,
     "manual": FLAG,
     "patient": FLAG,
     "hints": NUMBER,
@@ -117,12 +120,20 @@ _RUN: Final[Mapping[str, Kind]] = {
     "start_time": INSTANT,
     "end_time": INSTANT,
     "deadline_at": INSTANT,
+    "cancel_requested": TEXT,
+    "times_out_at": INSTANT,
+    "heartbeat_seconds": NUMBER,
+    "handle": JSON,
+    "callback_digest": TEXT,
+    "checkpoint": JSON,
     "error_message": TEXT,
     "result": JSON,
+    "result_key": TEXT,
+    "log_key": TEXT,
 }
 # Conditions compare these, and a condition on what is not there does not hold.
 _ALWAYS_WRITTEN: Final = frozenset(
-    {"status", "generation", "version", "running", "waiters", "fence", "attempt"}
+    {"status", "generation", "version", "running", "waiters", "fence", "attempt", "final_ended"}
 )
 
 

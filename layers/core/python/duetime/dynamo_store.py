@@ -1,7 +1,8 @@
 """The store on DynamoDB. Only a failed condition is translated, to a result; everything else rises."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from duetime.dynamo_items import item_to_job, item_to_run, job_key, job_to_item, run_key, run_to_item
@@ -11,6 +12,7 @@ from duetime.dynamo_writes import (
     Difference,
     Update,
     execute_batch,
+    put,
     put_new,
     statement,
     transact,
@@ -20,24 +22,42 @@ from duetime.instants import parse_instant
 from duetime.job import Job
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
-from duetime.status import JobStatus
-from duetime.store import TALLIES, Move, RunPage, WaitingJob, WatchedRun
-from duetime.watch import open_key, shard_of
+from duetime.status import FINAL, RunStatus
+from duetime.store import (
+    TALLIES,
+    Move,
+    RunPage,
+    WaitingJob,
+    WatchedRun,
+    guarded_fields,
+    judged_by_change,
+    judged_by_move,
+)
+from duetime.watch import DEAD_SPREAD, dead_key, open_key, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _GET_LIMIT: Final = 100
 _STATEMENT_LIMIT: Final = 25
+_QUEUED_PAGE: Final = 100
 _WAITING_INDEX: Final = "waiting"
 _WATCH_INDEX: Final = "watch"
 
 
 class DynamoStore:
-    def __init__(self, client: "DynamoDBClient", *, jobs_table: str, runs_table: str) -> None:
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        *,
+        jobs_table: str,
+        runs_table: str,
+        runs_kept_for: timedelta | None = None,
+    ) -> None:
         self._client = client
         self._jobs = jobs_table
         self._runs = runs_table
+        self._runs_kept_for = runs_kept_for
 
     def create(self, job: Job, runs: Sequence[Run]) -> Job | None:
         try:
@@ -74,6 +94,24 @@ class DynamoStore:
         more = len(runs) > limit or "LastEvaluatedKey" in answer
         return RunPage(page, page[-1].run_id if more else None)
 
+    def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._runs,
+            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",
+            FilterExpression="#status = :queued",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues={
+                ":job_id": to_value(job_id),
+                ":since": to_value(since),
+                ":until": to_value(until),
+                ":queued": to_value(RunStatus.QUEUED),
+            },
+            ConsistentRead=True,
+            PaginationConfig={"PageSize": _QUEUED_PAGE},
+        )
+        found = (item_to_run(item) for page in pages for item in page["Items"])
+        return list(islice(found, limit))
+
     def load(self, keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
         wanted = list(dict.fromkeys(keys))
         jobs = [(self._jobs, job_key(job_id)) for job_id in dict.fromkeys(key.job_id for key in wanted)]
@@ -91,20 +129,27 @@ class DynamoStore:
         return [item_to_job(item) for item in items[self._jobs]]
 
     def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
-        write = self._update_job(seen, after, {"version", "status"})
+        write = self._update_job(seen, after, judged_by_change(after))
         try:
             if runs:
                 transact(self._client, [{"Update": write.request()}, *self._puts(runs)])
             else:
                 update(self._client, write)
         except ConditionFailed as failure:
-            there = failure.items[0]
-            assert there is not None
-            return item_to_job(there)
+            if failure.failed_at(0):
+                there = failure.items[0]
+                assert there is not None
+                return item_to_job(there)
+            # A sweep that died, or is not done, had written some of the runs already: what is planned is planned.
+            new = [run for position, run in enumerate(runs, 1) if not failure.failed_at(position)]
+            return self.change(seen, after, new)
         return None
 
-    def exchange(self, seen: JobRun, after: JobRun, judged: Collection[str]) -> JobRun | None:
-        run, job = self._update_run(seen.run, after.run), self._update_job(seen.job, after.job, judged)
+    def exchange(
+        self, seen: JobRun, after: JobRun, judged: Collection[str], *, by_holder: bool = False
+    ) -> JobRun | None:
+        run = self._update_run(seen.run, after.run, by_holder)
+        job = self._update_job(seen.job, after.job, judged)
         try:
             if job.difference:
                 # The run first: it is what most lost races are about.
@@ -115,8 +160,16 @@ class DynamoStore:
             return self.load([seen.run.key])[seen.run.key]
         return None
 
-    def advance(self, seen: Run, after: Run) -> bool:
-        return self._try(self._update_run(seen, after))
+    def advance(self, seen: Run, after: Run, *, by_holder: bool = False) -> bool:
+        return self._try(self._update_run(seen, after, by_holder))
+
+    def renew(self, held: Run, deadline_at: datetime) -> Run | None:
+        write = self._update_run(held, held.evolve(deadline_at=deadline_at), by_holder=True)
+        try:
+            there = update(self._client, write, returning=True)
+        except ConditionFailed:
+            return None
+        return item_to_run(there)
 
     def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
         return self._try(self._update_job(seen, after, judged))
@@ -144,8 +197,8 @@ class DynamoStore:
 
     def add_run(self, run: Run) -> bool:
         try:
-            self._client.put_item(**put_new(self._runs, run_to_item(run), "run_id"))
-        except self._client.exceptions.ConditionalCheckFailedException:
+            put(self._client, put_new(self._runs, self._run_item(run), "run_id"))
+        except ConditionFailed:
             return False
         return True
 
@@ -158,16 +211,32 @@ class DynamoStore:
         return overtaken
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
-        key = to_value(open_key(slot))
+        return self._watched(open_key(slot), limit=limit, behind=after, forward=True)
+
+    def dead_letters(
+        self, owner: str, *, limit: int, before: WatchedRun | None = None
+    ) -> Sequence[WatchedRun]:
+        found = [
+            place
+            for slot in range(DEAD_SPREAD)
+            for place in self._watched(dead_key(owner, slot), limit=limit, behind=before, forward=False)
+        ]
+        return sorted(found, reverse=True)[:limit]
+
+    def _watched(
+        self, watch_key: str, *, limit: int, behind: WatchedRun | None, forward: bool
+    ) -> list[WatchedRun]:
+        key = to_value(watch_key)
         start: dict[str, Any] = {}
-        if after:
-            position = run_key(after.key) | {"watch_key": key, "watch_at": to_value(after.deadline_at)}
+        if behind:
+            position = run_key(behind.key) | {"watch_key": key, "watch_at": to_value(behind.at)}
             start["ExclusiveStartKey"] = position
         answer = self._client.query(
             TableName=self._runs,
             IndexName=_WATCH_INDEX,
             KeyConditionExpression="watch_key = :key",
             ExpressionAttributeValues={":key": key},
+            ScanIndexForward=forward,
             Limit=limit,
             **start,
         )
@@ -179,15 +248,12 @@ class DynamoStore:
     def _write_new(self, put_job: dict[str, Any], runs: Sequence[Run]) -> None:
         if runs:
             transact(self._client, [{"Put": put_job}, *self._puts(runs)])
-            return
-        try:
+        else:
             # A job that waits is one item: it needs no transaction, which would cost twice as much.
-            self._client.put_item(**put_job)
-        except self._client.exceptions.ConditionalCheckFailedException as error:
-            raise ConditionFailed(["ConditionalCheckFailed"], [error.response.get("Item")]) from error
+            put(self._client, put_job)
 
     def _puts(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
-        return [{"Put": put_new(self._runs, run_to_item(run), "run_id")} for run in runs]
+        return [{"Put": put_new(self._runs, self._run_item(run), "run_id")} for run in runs]
 
     def _try(self, write: Update) -> bool:
         try:
@@ -201,16 +267,21 @@ class DynamoStore:
         difference = Difference.between(before, job_to_item(after), sorted(TALLIES))
         return Update(self._jobs, job_key(seen.job_id), difference, _guard(before, judged))
 
-    def _update_run(self, seen: Run, after: Run) -> Update:
+    def _update_run(self, seen: Run, after: Run, by_holder: bool) -> Update:
         before = run_to_item(seen)
-        guard = _guard(before, ("status", "attempt", "fence", "deadline_at"))
-        return Update(self._runs, run_key(seen.key), Difference.between(before, run_to_item(after)), guard)
+        difference = Difference.between(before, self._run_item(after))
+        return Update(self._runs, run_key(seen.key), difference, _guard(before, guarded_fields(by_holder)))
+
+    def _run_item(self, run: Run) -> Item:
+        """Only what has ended expires."""
+        item = run_to_item(run)
+        if run.status in FINAL and run.end_time and self._runs_kept_for:
+            item["expires_at"] = to_value(int((run.end_time + self._runs_kept_for).timestamp()))
+        return item
 
     def _move(self, move: Move) -> dict[str, Any]:
         before, after = job_to_item(move.seen), job_to_item(move.after)
-        completes = move.after.status is JobStatus.COMPLETED
-        compared = ("generation", "next_run_at", *(["running"] if completes else []))
-        guard = {name: before[name] for name in compared}
+        guard = {name: before[name] for name in sorted(judged_by_move(move.after))}
         return statement(self._jobs, job_key(move.seen.job_id), Difference.between(before, after), guard)
 
     def _get_all(self, keys: Sequence[tuple[str, Item]]) -> dict[str, list[Any]]:

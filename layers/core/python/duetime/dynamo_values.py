@@ -48,6 +48,7 @@ NUMBER = Kind(to_value, lambda value: int(value["N"]))
 FLAG = Kind(to_value, lambda value: value["BOOL"])
 INSTANT = Kind(to_value, lambda value: parse_instant(value["S"]))
 TEXTS = Kind(to_value, lambda value: tuple(inner["S"] for inner in value["L"]))
+INSTANTS = Kind(to_value, lambda value: tuple(parse_instant(inner["S"]) for inner in value["L"]))
 JSON = Kind(
     lambda value: {"S": json.dumps(value, separators=(",", ":"))}, lambda value: json.loads(value["S"])
 )

@@ -141,11 +141,34 @@ def transact(client: "DynamoDBClient", writes: Sequence[Any], sleep: Sleep = tim
         sleep(_pause(tried))
 
 
-def update(client: "DynamoDBClient", write: Update) -> None:
-    try:
-        client.update_item(**write.request())
-    except client.exceptions.ConditionalCheckFailedException as error:
-        raise ConditionFailed([_FAILED_CONDITION], [error.response.get("Item")]) from error
+def update(
+    client: "DynamoDBClient", write: Update, *, returning: bool = False, sleep: Sleep = time.sleep
+) -> Item:
+    """The item as it became, if that is wanted."""
+    request = write.request() | ({"ReturnValues": "ALL_NEW"} if returning else {})
+    answer = _persist(lambda: client.update_item(**request), sleep)
+    item: Item = answer.get("Attributes", {})
+    return item
+
+
+def put(client: "DynamoDBClient", request: Any, sleep: Sleep = time.sleep) -> None:
+    _persist(lambda: client.put_item(**request), sleep)
+
+
+def _persist(write: Callable[[], Any], sleep: Sleep) -> Any:
+    """A single write too meets transactions on its item, and the SDK does not retry that."""
+    for tried in range(1, _TRIES + 1):
+        try:
+            return write()
+        except ClientError as error:
+            code = error.response["Error"]["Code"].removesuffix("Exception")
+            if code == _FAILED_CONDITION:
+                item: Any = error.response.get("Item")
+                raise ConditionFailed([_FAILED_CONDITION], [item]) from error
+            if code not in _PASSING or tried == _TRIES:
+                raise
+        sleep(_pause(tried))
+    raise AssertionError("the last try returns or raises")
 
 
 def statement(table: str, key: Item, difference: Difference, guard: Mapping[str, Value]) -> dict[str, Any]:

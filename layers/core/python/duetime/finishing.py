@@ -1,25 +1,29 @@
 """How an attempt or a run ends: what the run becomes, and what that does to its job."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from duetime.claiming import was_due_in_its_generation
 from duetime.errors import PermanentFailure, TaskError, TransientFailure
 from duetime.job import Job, completed_if_done
 from duetime.pair import JobRun
 from duetime.retry import Fraction, bounded
 from duetime.run import PATIENCE, Attempt, AttemptOutcome, Run
-from duetime.status import RunStatus
+from duetime.status import JobStatus, RunStatus
 
 _ENDED: Final = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.SKIPPED},
 )
 
 
-def judged_at_the_end(job: Job) -> frozenset[str]:
+def judged_at_the_end(seen: JobRun) -> frozenset[str]:
     """What of the job decides how the end of a run changes it. While a job goes on, runs that end at the same moment
     need not agree on how many there are; when its last run is known, the last to end completes it."""
-    judged = {"status", "final_run_id", "final_ended", "waiters"}
-    return frozenset(judged | {"running"} if job.final_run_id or job.final_ended else judged)
+    judged = {"status", "generation", "next_run_at", "final_run_id", "final_ended", "waiters"}
+    is_ending = seen.job.final_run_id or seen.job.final_ended or seen.run.last
+    # The next time moves with every sweep; it matters only for a job that could be completed.
+    return frozenset(judged | {"running"} if is_ending else judged - {"next_run_at"})
 
 
 def succeeded(run: Run, result: Any, started_at: datetime, now: datetime) -> Run:
@@ -28,9 +32,15 @@ def succeeded(run: Run, result: Any, started_at: datetime, now: datetime) -> Run
 
 
 def failed(
-    job: Job, run: Run, error: TaskError, started_at: datetime, now: datetime, fraction: Fraction
+    job: Job,
+    run: Run,
+    error: TaskError,
+    started_at: datetime,
+    now: datetime,
+    fraction: Fraction,
+    outcome: AttemptOutcome = AttemptOutcome.FAILED,
 ) -> Run:
-    record = _record(run, started_at, now, AttemptOutcome.FAILED, str(error))
+    record = _record(run, started_at, now, outcome, str(error))
     if isinstance(error, PermanentFailure) or run.attempt >= run.max_attempt:
         return _ended(run, RunStatus.FAILED, record).evolve(
             error_message=str(error), deadline_at=now + PATIENCE
@@ -39,6 +49,31 @@ def failed(
         error_message=str(error),
         not_before=(not_before := now + _delay(job, run, error, fraction)),
         deadline_at=not_before + PATIENCE,
+    )
+
+
+def cancelled(run: Run, started_at: datetime, now: datetime, reason: str) -> Run:
+    record = _record(run, started_at, now, AttemptOutcome.CANCELLED, reason)
+    return _ended(run, RunStatus.CANCELLED, record).evolve(error_message=reason)
+
+
+def lost(job: Job, run: Run, now: datetime, reason: str) -> Run:
+    """Nobody heard of the attempt any more. The next one, if there is one, follows at once: it is late already."""
+    error = TransientFailure(reason, retry_after=timedelta())
+    started_at = run.start_time or now
+    return failed(job, run, error, started_at, now, lambda: 0.0, AttemptOutcome.LOST)
+
+
+def accepted(
+    run: Run, heartbeat: timedelta, handle: Mapping[str, Any] | None, times_out_at: datetime, now: datetime
+) -> Run:
+    """The work goes on elsewhere: the lease is as long as its system may be silent."""
+    return run.evolve(
+        heartbeat_seconds=int(heartbeat.total_seconds()),
+        handle=handle,
+        times_out_at=times_out_at,
+        deadline_at=min(now + heartbeat, times_out_at),
+        modified_time=now,
     )
 
 
@@ -70,9 +105,22 @@ def after_the_end(seen: JobRun, run_after: Run) -> JobRun:
         succeeded=job.succeeded + int(outcome is RunStatus.SUCCEEDED),
         failed=job.failed + int(outcome is RunStatus.FAILED),
         last_outcome=outcome if counted else job.last_outcome,
-        final_ended=job.final_ended or run.run_id == job.final_run_id,
+        final_ended=job.final_ended or _is_final(job, run),
     )
     return JobRun(completed_if_done(job_after), run_after)
+
+
+def voided(seen: JobRun, reason: str, now: datetime) -> JobRun:
+    """A run that its job no longer wants ends CANCELLED. If it was due before its job was paused, its time is slept
+    through like those that came later: the job remembers it, and its `catch_up` decides when it is resumed."""
+    job, run = after_the_end(seen, dropped(seen.run, RunStatus.CANCELLED, reason, now))
+    if job.status is JobStatus.PAUSED and not run.manual and was_due_in_its_generation(job, run):
+        job = job.evolve(next_run_at=min(job.next_run_at or run.due_at, run.due_at))
+    return JobRun(job, run)
+
+
+def _is_final(job: Job, run: Run) -> bool:
+    return run.run_id == job.final_run_id or (run.last and run.generation == job.generation)
 
 
 def _delay(job: Job, run: Run, error: TaskError, fraction: Fraction) -> timedelta:
@@ -105,4 +153,10 @@ def _ended(run: Run, status: RunStatus, record: Attempt) -> Run:
         end_time=record.end_time,
         modified_time=record.end_time,
         deadline_at=None,
+        # What belonged to the attempt and not to the run.
+        cancel_requested=None,
+        times_out_at=None,
+        heartbeat_seconds=None,
+        handle=None,
+        callback_digest=None,
     )

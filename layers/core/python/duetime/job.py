@@ -14,6 +14,7 @@ from duetime.retry import RetryPolicy
 from duetime.status import JOB_TRANSITIONS, JobStatus, RunStatus
 from duetime.timing import Timing
 
+GENERATIONS_REMEMBERED: Final = 20
 JOB_ID_NAMESPACE: Final = uuid.UUID("5b0c8f1e-6d0b-5a55-9a53-7c1c1f6f3d11")
 
 
@@ -55,9 +56,6 @@ class Job:
     created_at: datetime
     updated_at: datetime
     updated_by: str
-    # When the job last changed in a way that could alter what runs or when. A run that was due before that
-    # still happens.
-    changed_at: datetime
     # When its schedule was given: an IMMEDIATE job is due then, an INTERVAL without `start_at` counts from then.
     anchor_at: datetime
     status: JobStatus = JobStatus.SCHEDULED
@@ -66,6 +64,8 @@ class Job:
     next_run_at: datetime | None = None
     # Counts the changes that could alter what runs or when; part of every planned run's id.
     generation: int = 1
+    # When the generations before this one ended, the latest last. A run that was due before its own did still happens.
+    generation_ends: tuple[datetime, ...] = ()
     # Counts every change by a person. A claim is refused if it moved since the claim's rules were checked.
     version: int = 1
     # The last run of this generation, once that is known, and whether it has ended. The job is then COMPLETED as
@@ -76,6 +76,8 @@ class Job:
     # Counts the runs put to wait for their turn since somebody last looked for them; whoever frees a place and finds
     # it above zero looks.
     waiters: int = 0
+    # No run with a lower id waits for its turn; where to begin looking.
+    turn_from: str | None = None
     # Grows with every claim and never shrinks: a target that remembers the highest one it saw can refuse the
     # late call of a lost worker.
     fence: int = 0
@@ -90,6 +92,13 @@ class Job:
         """Whether a sweep has to find it."""
         return self.status is JobStatus.SCHEDULED and self.next_run_at is not None
 
+    def end_of(self, generation: int) -> datetime | None:
+        """When a generation ended; None if it has not. Of those too long ago to be remembered, when the oldest that is
+        remembered did."""
+        if generation >= self.generation or not self.generation_ends:
+            return None
+        return self.generation_ends[max(generation - self.generation, -len(self.generation_ends))]
+
     def evolve(self, **changes: Any) -> "Job":
         status = changes.get("status", self.status)
         if status is not self.status and status not in JOB_TRANSITIONS[self.status]:
@@ -99,7 +108,7 @@ class Job:
 
 def completed_if_done(job: Job) -> Job:
     """COMPLETED, if every run that it will ever have has ended."""
-    done = job.next_run_at is None and job.final_ended and job.running == 0
+    done = job.next_run_at is None and job.final_ended and job.running == 0 and job.waiters == 0
     return job.evolve(status=JobStatus.COMPLETED) if done and job.status is JobStatus.SCHEDULED else job
 
 

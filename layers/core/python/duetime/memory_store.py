@@ -2,16 +2,25 @@
 
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
 from duetime.job import Job
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
-from duetime.status import JobStatus
-from duetime.store import TALLIES, Move, RunPage, WaitingJob, WatchedRun
-from duetime.watch import open_key, shard_of, watch_of
+from duetime.status import RunStatus
+from duetime.store import (
+    TALLIES,
+    Move,
+    RunPage,
+    WaitingJob,
+    WatchedRun,
+    guarded_fields,
+    judged_by_change,
+    judged_by_move,
+)
+from duetime.watch import DEAD_SPREAD, dead_key, open_key, shard_of, watch_of
 
 
 class MemoryStore:
@@ -46,6 +55,12 @@ class MemoryStore:
         page = earlier[:limit]
         return RunPage(page, page[-1].run_id if len(earlier) > limit else None)
 
+    def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        with self._lock:
+            runs = [run for run in self._runs.values() if run.job_id == job_id]
+        queued = [run for run in runs if run.status is RunStatus.QUEUED and since <= run.run_id <= until]
+        return sorted(queued, key=lambda run: run.run_id)[:limit]
+
     def load(self, keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
         with self._lock:
             return {
@@ -60,26 +75,34 @@ class MemoryStore:
 
     def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
         with self._lock:
-            if not self.adjust(seen, after, {"version", "status"}):
+            if not self.adjust(seen, after, judged_by_change(after)):
                 return self._jobs[seen.job_id]
-            self._runs.update({run.key: run for run in runs})
+            for run in runs:
+                self.add_run(run)
             return None
 
-    def exchange(self, seen: JobRun, after: JobRun, judged: Collection[str]) -> JobRun | None:
+    def exchange(
+        self, seen: JobRun, after: JobRun, judged: Collection[str], *, by_holder: bool = False
+    ) -> JobRun | None:
         with self._lock:
             there = JobRun(self._jobs[seen.job.job_id], self._runs[seen.run.key])
             job_holds = seen.job == after.job or _same(seen.job, there.job, judged)
-            if not job_holds or not self.advance(seen.run, after.run):
+            if not job_holds or not self.advance(seen.run, after.run, by_holder=by_holder):
                 return there
             self._jobs[seen.job.job_id] = _with_difference(there.job, seen.job, after.job)
             return None
 
-    def advance(self, seen: Run, after: Run) -> bool:
+    def advance(self, seen: Run, after: Run, *, by_holder: bool = False) -> bool:
         with self._lock:
-            if not _same(seen, self._runs[seen.key], ("status", "attempt", "fence", "deadline_at")):
+            there = self._runs[seen.key]
+            if not _same(seen, there, guarded_fields(by_holder)):
                 return False
-            self._runs[seen.key] = after
+            self._runs[seen.key] = replace(there, **_difference(seen, after))
             return True
+
+    def renew(self, held: Run, deadline_at: datetime) -> Run | None:
+        renewed = self.advance(held, replace(held, deadline_at=deadline_at), by_holder=True)
+        return self._runs[held.key] if renewed else None
 
     def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
         with self._lock:
@@ -107,6 +130,15 @@ class MemoryStore:
     def move_on(self, moves: Sequence[Move]) -> Collection[str]:
         return [move.seen.job_id for move in moves if not self._move(move)]
 
+    def dead_letters(
+        self, owner: str, *, limit: int, before: WatchedRun | None = None
+    ) -> Sequence[WatchedRun]:
+        keys = {dead_key(owner, slot) for slot in range(DEAD_SPREAD)}
+        with self._lock:
+            watches = [(watch_of(run), run.key) for run in self._runs.values()]
+        found = [WatchedRun(watch.at, key) for watch, key in watches if watch and watch.key in keys]
+        return sorted((place for place in found if before is None or place < before), reverse=True)[:limit]
+
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
         with self._lock:
             watches = [(watch_of(run), run.key) for run in self._runs.values()]
@@ -114,23 +146,19 @@ class MemoryStore:
         return sorted(place for place in found if after is None or place > after)[:limit]
 
     def _move(self, move: Move) -> bool:
-        completes = move.after.status is JobStatus.COMPLETED
-        return self.adjust(
-            move.seen, move.after, {"generation", "next_run_at", *(["running"] if completes else [])}
-        )
+        return self.adjust(move.seen, move.after, judged_by_move(move.after))
 
 
 def _same(seen: Any, there: Any, names: Iterable[str]) -> bool:
     return all(getattr(seen, name) == getattr(there, name) for name in names)
 
 
+def _difference(seen: Any, after: Any) -> dict[str, Any]:
+    names = [field.name for field in fields(seen)]
+    return {name: getattr(after, name) for name in names if getattr(seen, name) != getattr(after, name)}
+
+
 def _with_difference(there: Job, seen: Job, after: Job) -> Job:
     """What differs between the two is written to what is there, which may have changed elsewhere."""
-    changes: dict[str, Any] = {}
-    for name in (field.name for field in fields(Job)):
-        before, now = getattr(seen, name), getattr(after, name)
-        if name in TALLIES:
-            changes[name] = getattr(there, name) + now - before
-        elif before != now:
-            changes[name] = now
-    return there.evolve(**changes)
+    sums = {name: getattr(there, name) + getattr(after, name) - getattr(seen, name) for name in TALLIES}
+    return there.evolve(**_difference(seen, after) | sums)

@@ -3,6 +3,7 @@
     planned ──▶ deadline: due + 20 s ──▶ hinted again: + 20 s, + 40 s, + 80 s … ──▶ FAILED as undeliverable
 
 A hint is sent straight to its queue and not through the stream, so that a blocked stream does not block the rescue.
+What a dead worker left behind, and what goes on elsewhere, is rescuing.py's.
 """
 
 from collections.abc import Sequence
@@ -12,10 +13,13 @@ from datetime import datetime
 from typing import Final
 
 from duetime.clock import Clock
-from duetime.finishing import after_the_end, dead_lettered, dropped, judged_at_the_end
+from duetime.errors import TaskError
+from duetime.finishing import dead_lettered, dropped
 from duetime.hints import Hint, RunQueues
 from duetime.pair import JobRun
-from duetime.run import PATIENCE, Run
+from duetime.rescuing import Rescuer
+from duetime.run import PATIENCE, Run, RunKey
+from duetime.settling import settle
 from duetime.status import CLAIMABLE, RunStatus
 from duetime.store import Store, WatchedRun
 from duetime.watch import SPREAD
@@ -24,6 +28,8 @@ MOST_HINTS: Final = 8
 """20 s, doubling: about an hour and a half in all."""
 
 PAGE: Final = 25
+PAGES_AT_ONCE: Final = 8
+"""After a long outage a patrol does so much in each slot; the next one, ten seconds later, goes on."""
 
 
 @dataclass(slots=True)
@@ -33,28 +39,46 @@ class PatrolReport:
     hinted: list[Run] = field(default_factory=list)
     given_up: list[Run] = field(default_factory=list)
     dead_lettered: list[Run] = field(default_factory=list)
+    # RUNNING, and not heard of any more.
+    rescued: list[Run] = field(default_factory=list)
+    unanswered: list[tuple[RunKey, TaskError]] = field(default_factory=list)
+
+    def add(self, other: "PatrolReport") -> None:
+        self.anything_open = self.anything_open or other.anything_open
+        self.hinted += other.hinted
+        self.given_up += other.given_up
+        self.dead_lettered += other.dead_lettered
+        self.rescued += other.rescued
+        self.unanswered += other.unanswered
 
 
 @dataclass(frozen=True, slots=True)
 class Patroller:
     store: Store
     queues: RunQueues
+    rescuer: Rescuer
     clock: Clock
     threads: Executor
 
     def patrol(self) -> PatrolReport:
         report = PatrolReport()
-        for slot, page in enumerate(self.threads.map(self._look, range(SPREAD))):
-            report.anything_open = report.anything_open or bool(page)
-            while page:
-                overdue = [place for place in page if place.deadline_at <= self.clock.now()]
-                self._rescue(overdue, report)
-                # Only a page full of overdue runs can have more of them behind it.
-                page = self._look(slot, overdue[-1]) if len(overdue) == PAGE else ()
+        for found in self.threads.map(self._patrol_slot, range(SPREAD)):
+            report.add(found)
         return report
 
-    def _look(self, slot: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
-        return self.store.open_runs(slot, limit=PAGE, after=after)
+    def _patrol_slot(self, slot: int) -> PatrolReport:
+        report = PatrolReport()
+        after: WatchedRun | None = None
+        for _ in range(PAGES_AT_ONCE):
+            page = self.store.open_runs(slot, limit=PAGE, after=after)
+            report.anything_open = report.anything_open or bool(page)
+            overdue = [place for place in page if place.at <= self.clock.now()]
+            self._rescue(overdue, report)
+            # Only a page full of overdue runs can have more of them behind it.
+            if len(overdue) < PAGE:
+                break
+            after = overdue[-1]
+        return report
 
     def _rescue(self, overdue: Sequence[WatchedRun], report: PatrolReport) -> None:
         # The index may be a moment behind: what counts is the run itself.
@@ -63,6 +87,19 @@ class Patroller:
         late = [seen for seen in found if seen.run.deadline_at and seen.run.deadline_at <= now]
         self._hint_again([seen for seen in late if seen.run.status in CLAIMABLE], report, now)
         self._bury([seen.run for seen in late if seen.run.status is RunStatus.FAILED], report, now)
+        for seen in late:
+            if seen.run.status is RunStatus.RUNNING:
+                self._take_over(seen, report)
+
+    def _take_over(self, seen: JobRun, report: PatrolReport) -> None:
+        try:
+            rescued = self.rescuer.rescue(seen)
+        except TaskError as error:
+            # What was started elsewhere cannot be asked or stopped at this moment; the next patrol tries again.
+            report.unanswered.append((seen.run.key, error))
+            return
+        if rescued:
+            report.rescued.append(rescued)
 
     def _hint_again(self, waiting: Sequence[JobRun], report: PatrolReport, now: datetime) -> None:
         """The new deadline is written first: if we die before the hint is sent, it is found again."""
@@ -81,7 +118,7 @@ class Patroller:
     def _give_up(self, seen: JobRun, report: PatrolReport, now: datetime) -> None:
         reason = f"undeliverable: no worker took the run up after {MOST_HINTS} hints"
         run = dropped(seen.run, RunStatus.FAILED, reason, now)
-        if self.store.exchange(seen, after_the_end(seen, run), judged_at_the_end(seen.job)) is None:
+        if settle(seen, run, self.store, now):
             report.given_up.append(run)
 
     def _bury(self, runs: Sequence[Run], report: PatrolReport, now: datetime) -> None:

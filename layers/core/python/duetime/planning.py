@@ -159,7 +159,9 @@ def _moved_on(job: Job, agenda: Agenda, runs: tuple[Run, ...], resume_at: dateti
     next_run_at = agenda.next_due(runs[-1].due_at + _TICK if runs else resume_at)
     if next_run_at is not None:
         return Plan(job.evolve(next_run_at=next_run_at), runs)
+    # The last run knows that it is the last, and may have ended before its job has moved on.
+    runs = (*runs[:-1], replace(runs[-1], last=True)) if runs else ()
     final_run_id = runs[-1].run_id if runs else _NO_RUN
-    final_ended = not runs or runs[-1].status is RunStatus.SKIPPED
+    final_ended = job.final_ended or not runs or runs[-1].status is RunStatus.SKIPPED
     done = job.evolve(next_run_at=None, final_run_id=final_run_id, final_ended=final_ended)
     return Plan(completed_if_done(done), runs)

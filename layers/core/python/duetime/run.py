@@ -1,5 +1,6 @@
 """A run: one time that a job is due, from planned to ended, with every attempt at it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,6 +26,8 @@ class AttemptOutcome(StrEnum):
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+    LOST = "LOST"  # nobody heard of it any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Run:
     nominal_at: datetime | None = None
     # The first of the missed times that this run stands for.
     missed_from: datetime | None = None
+    # Its job has no time after this one, in its generation.
+    last: bool = False
     # Somebody asked for it by hand: what the schedule says does not matter to it.
     manual: bool = False
     # It waits for a place, whatever its job's overlap policy says about ordinary runs.
@@ -74,12 +79,31 @@ class Run:
     end_time: datetime | None = None
     # By when somebody must have moved an open run; what is older is found on the watch index.
     deadline_at: datetime | None = None
+    # Who asked for the end of a run that is under way. Its holder sees it with the next heartbeat.
+    cancel_requested: str | None = None
+    # The work goes on elsewhere, until then at the longest; each sign of life extends the lease by as much.
+    times_out_at: datetime | None = None
+    heartbeat_seconds: int | None = None
+    # What was started, for kinds of task that can look after it and stop it.
+    handle: Mapping[str, Any] | None = None
+    # Of the secret with which the attempt's system may report. The secret itself is nowhere.
+    callback_digest: str | None = None
+    # What an attempt saved for the one after it.
+    checkpoint: Any = None
     error_message: str | None = None
     result: Any = None
+    # Where a larger result is, and a longer log.
+    result_key: str | None = None
+    log_key: str | None = None
 
     @property
     def key(self) -> RunKey:
         return RunKey(self.job_id, self.run_id)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its work goes on outside of any worker."""
+        return self.status is RunStatus.RUNNING and self.heartbeat_seconds is not None
 
     @property
     def holds_place(self) -> bool:

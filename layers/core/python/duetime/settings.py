@@ -33,12 +33,32 @@ class Settings:
         return cls(dict(os.environ))
 
     @cached_property
+    def environment(self) -> str:
+        return self._required("DUETIME_ENVIRONMENT")
+
+    @cached_property
     def jobs_table(self) -> str:
         return self._required("DUETIME_JOBS_TABLE")
 
     @cached_property
     def runs_table(self) -> str:
         return self._required("DUETIME_RUNS_TABLE")
+
+    @cached_property
+    def records_table(self) -> str:
+        return self._required("DUETIME_RECORDS_TABLE")
+
+    @cached_property
+    def spill_bucket(self) -> str:
+        return self._required("DUETIME_SPILL_BUCKET")
+
+    @cached_property
+    def runs_kept_for(self) -> timedelta:
+        return timedelta(days=self._whole_number("DUETIME_RUN_DAYS"))
+
+    @cached_property
+    def logs_kept_for(self) -> timedelta:
+        return timedelta(days=self._whole_number("DUETIME_RUN_LOG_DAYS"))
 
     @cached_property
     def run_queue_urls(self) -> Mapping[Priority, str]:
@@ -54,10 +74,7 @@ class Settings:
 
     @cached_property
     def hint_lead(self) -> timedelta:
-        text = self._required("DUETIME_HINT_LEAD_MS")
-        if not text.isdecimal():
-            raise ConfigurationError(f"DUETIME_HINT_LEAD_MS must be whole milliseconds, not {text!r}")
-        return timedelta(milliseconds=int(text))
+        return timedelta(milliseconds=self._whole_number("DUETIME_HINT_LEAD_MS"))
 
     @cached_property
     def wakeups(self) -> WakeUpSettings:
@@ -76,8 +93,11 @@ class Settings:
 
     @cached_property
     def allowed_targets(self) -> AllowedTargets:
+        blocks = self._json("DUETIME_ALLOWED_TARGETS")
+        if not isinstance(blocks, list):
+            raise ConfigurationError("DUETIME_ALLOWED_TARGETS must be a JSON list of rules")
         try:
-            return AllowedTargets.from_block(self._json("DUETIME_ALLOWED_TARGETS"))
+            return AllowedTargets.from_blocks(blocks, own_prefix=f"duetime-{self.environment}-")
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigurationError(f"DUETIME_ALLOWED_TARGETS is malformed: {error}") from error
 
@@ -86,6 +106,12 @@ class Settings:
         if not isinstance(urls, dict) or set(urls) != {str(priority) for priority in Priority}:
             raise ConfigurationError(f"{name} must be a JSON object with the keys high, medium and low")
         return {Priority(priority): str(url) for priority, url in urls.items()}
+
+    def _whole_number(self, name: str) -> int:
+        text = self._required(name)
+        if not text.isdecimal():
+            raise ConfigurationError(f"{name} must be a whole number, not {text!r}")
+        return int(text)
 
     def _json(self, name: str) -> Any:
         try:

@@ -52,5 +52,8 @@ RUN_TRANSITIONS: Final[Mapping[RunStatus, frozenset[RunStatus]]] = {
 CLAIMABLE: Final = frozenset({RunStatus.QUEUED, RunStatus.RETRYING})
 """A claim finds a run in one of these, or it does not claim."""
 
+FINAL: Final = frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED, RunStatus.SKIPPED})
+"""Nobody moves these on any more."""
+
 OPEN: Final = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.RETRYING, RunStatus.FAILED})
 """Somebody has yet to move these on, so each has a deadline on the watch index."""

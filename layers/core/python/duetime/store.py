@@ -13,9 +13,28 @@ from typing import Final, NamedTuple, Protocol
 from duetime.job import Job
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
+from duetime.status import JobStatus
 
 TALLIES: Final = frozenset({"running", "waiters", "succeeded", "failed"})
 """Fields of a job that are written as sums and not as values: runs of one job may start and end at the same moment."""
+
+
+CHANGED_BY_OTHERS: Final = frozenset({"version", "status", "next_run_at", "final_run_id", "final_ended"})
+"""What a person's change rests on, beyond what only persons change."""
+
+
+def judged_by_change(after: Job) -> frozenset[str]:
+    return CHANGED_BY_OTHERS | ({"running", "waiters"} if after.status is JobStatus.COMPLETED else set())
+
+
+def judged_by_move(after: Job) -> frozenset[str]:
+    judged = {"generation", "next_run_at"}
+    return frozenset(judged | {"final_ended", "running", "waiters"} if after.next_run_at is None else judged)
+
+
+def guarded_fields(by_holder: bool) -> tuple[str, ...]:
+    """What must be as it was for a run to be changed."""
+    return ("status", "fence") if by_holder else ("status", "attempt", "fence", "deadline_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +52,9 @@ class WaitingJob(NamedTuple):
 
 
 class WatchedRun(NamedTuple):
-    """A run's place on the index of those that somebody must move."""
+    """A run's place on the watch index: by its deadline while it is open, by its end if it is a dead letter."""
 
-    deadline_at: datetime
+    at: datetime
     key: RunKey
 
 
@@ -59,6 +78,9 @@ class Store(Protocol):
     def list_runs(self, job_id: str, *, limit: int, before: str | None = None) -> RunPage:
         """The runs of a job, the latest due first, those with an id below `before`."""
 
+    def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        """The QUEUED runs of a job with ids from `since` to `until`, the oldest first."""
+
     def load(self, keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
         """Runs with their jobs, as last written (no stale read). What does not exist is left out."""
 
@@ -66,16 +88,24 @@ class Store(Protocol):
         """As last written, in no particular order. What does not exist is left out."""
 
     def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
-        """A person's change: write what differs, and the runs that follow from it, all or nothing, if the job's
-        version and status are as `seen`. Otherwise write nothing and return the job that is there."""
+        """A person's change: write what differs, and the runs that follow from it, all or nothing, if neither a person
+        nor a sweep nor the end of its last run has moved the job on since it was `seen`. Otherwise write nothing and
+        return the job that is there. A run that exists is left as it is."""
 
-    def exchange(self, seen: JobRun, after: JobRun, judged: Collection[str]) -> JobRun | None:
+    def exchange(
+        self, seen: JobRun, after: JobRun, judged: Collection[str], *, by_holder: bool = False
+    ) -> JobRun | None:
         """Write what differs, all or nothing, if the run's status, attempt, fence and deadline are as `seen`, and so
         are the judged fields of the job (they are compared only if the job changes). The tallies of the job are
-        added to. Otherwise write nothing and return what is there."""
+        added to. Otherwise write nothing and return what is there. Whoever holds the lease is known by the fence, and
+        need not know the deadline."""
 
-    def advance(self, seen: Run, after: Run) -> bool:
+    def advance(self, seen: Run, after: Run, *, by_holder: bool = False) -> bool:
         """The same for a run alone. False: it has moved on, nothing was written."""
+
+    def renew(self, held: Run, deadline_at: datetime) -> Run | None:
+        """Extend the lease of a RUNNING run, by its holder. Returns the run as it is now; None: it is not the holder's
+        any more, nothing was written."""
 
     def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
         """The same for a job alone."""
@@ -91,7 +121,12 @@ class Store(Protocol):
 
     def move_on(self, moves: Sequence[Move]) -> Collection[str]:
         """Let planned jobs wait for their next time, each if its generation and `next_run_at` are as seen (and, where
-        it becomes COMPLETED, nothing of it runs). Returns the ids of those that were not."""
+        there is none, what decides whether it is COMPLETED). Returns the ids of those that were not."""
+
+    def dead_letters(
+        self, owner: str, *, limit: int, before: WatchedRun | None = None
+    ) -> Sequence[WatchedRun]:
+        """An owner's dead letters, the latest first, those behind `before`."""
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
         """The open runs in a slot of the watch index, the earliest deadline first, those behind `after`."""

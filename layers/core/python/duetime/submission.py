@@ -9,7 +9,7 @@ from typing import Any, Final
 from duetime.clock import Clock
 from duetime.errors import Conflict, InvalidField, Unavailable
 from duetime.job import Job, JobSpec, digest_request, new_job_id
-from duetime.planning import Agenda, Plan, plan
+from duetime.planning import Agenda, Plan, plan, schedule_of
 from duetime.run import Run
 from duetime.schedules import InvalidSchedule, check_jitter
 from duetime.store import Store
@@ -48,12 +48,11 @@ class Intake:
             created_at=now,
             updated_at=now,
             updated_by=owner,
-            changed_at=now,
             anchor_at=now,
             request_digest=digest_request(request) if idempotency_key else None,
         )
         try:
-            check_task(spec.task, self.allowed)
+            check_task(spec, self.allowed.reach_of(owner))
             made = plan(waiting_from(job, now), now)
         except InvalidField:
             # What was right when it was first sent (a time in the future) need not be so when it is repeated.
@@ -79,18 +78,22 @@ class Intake:
                 self.wakeups.ensure([soonest_wakeup(max(last, self.clock.now()))])
 
 
-def waiting_from(job: Job, moment: datetime) -> Job:
-    """The job as it waits for its first time at or after that moment. Refuses what has none."""
+def require_sense(job: Job) -> None:
+    """Its schedule can be kept. Asked first: a jitter beyond all bounds, say, cannot even be computed."""
     try:
-        agenda = Agenda.of(job)
-        check_jitter(job.spec.timing.jitter_seconds, agenda.schedule)
+        check_jitter(job.spec.timing.jitter_seconds, schedule_of(job.spec.timing, job.anchor_at))
     except InvalidSchedule as error:
         raise InvalidField(error.field, error.message) from error
-    first = agenda.next_due(moment)
+
+
+def waiting_from(job: Job, moment: datetime) -> Job:
+    """The job as it waits for its first time at or after that moment. Refuses what has none."""
+    require_sense(job)
+    first = Agenda.of(job).next_due(moment)
     if first is None:
         raise _never(job.spec)
     if first > moment + FARTHEST:
-        raise InvalidField(_deciding_field(job.spec), "lies more than ten years ahead")
+        raise InvalidField(_deciding_field(job.spec), "leads more than ten years ahead")
     return job.evolve(next_run_at=first, final_run_id=None, final_ended=False)
 
 
@@ -99,14 +102,17 @@ def _never(spec: JobSpec) -> InvalidField:
         return InvalidField(
             "schedule_time", "lies in the past: give a later time, or submit the job as IMMEDIATE"
         )
-    return InvalidField("end_at", "leaves no time at which the job could run")
+    field = "end_at" if spec.timing.end_at is not None else _deciding_field(spec)
+    return InvalidField(field, "leaves no time at which the job could run")
 
 
 def _deciding_field(spec: JobSpec) -> str:
+    if spec.timing.start_at is not None:
+        return "start_at"
     return {
         ScheduleType.FUTURE: "schedule_time",
         ScheduleType.CRON: "cron_expression",
-        ScheduleType.INTERVAL: "start_at",
+        ScheduleType.INTERVAL: "interval_seconds",
         ScheduleType.IMMEDIATE: "schedule_type",
     }[spec.timing.schedule_type]
 

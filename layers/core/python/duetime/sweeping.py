@@ -28,6 +28,9 @@ LARGE_PAGE: Final = 500
 MOVES_AT_ONCE: Final = 25
 """As many jobs as one BatchExecuteStatement takes."""
 
+ROUNDS: Final = 3
+"""A job that was overtaken between its reading and its move is planned anew so often."""
+
 MOST_HOPS: Final = 12
 """A shard is handed on by message so often; what is left then is found by the next tick."""
 
@@ -60,16 +63,20 @@ class Sweeper:
     clock: Clock
     threads: Executor
 
-    def sweep_all(self) -> SweepReport:
+    def look(self) -> Sequence[Sequence[WaitingJob]]:
+        """The first page of every shard."""
+        return list(self.threads.map(lambda shard: self._find(shard, PAGE), range(SPREAD)))
+
+    def sweep(self, pages: Sequence[Sequence[WaitingJob]]) -> SweepReport:
         """Every shard that fits on a page; one that has more gets a message, and so a watcher, of its own."""
         report = SweepReport()
-        small: list[WaitingJob] = []
-        for shard, page in enumerate(self.threads.map(lambda shard: self._find(shard, PAGE), range(SPREAD))):
-            if len(page) < PAGE:
-                small += page
-            else:
+        for shard, page in enumerate(pages):
+            if len(page) >= PAGE:
                 self._hand_on(SweepShard(shard), report)
-        self._plan_all(small, report)
+        small = [place for page in pages if len(page) < PAGE for place in page]
+        # A run may be executed before its job has moved on, so the jobs do not wait for all the others' runs.
+        for batch in in_batches(small, LARGE_PAGE):
+            self._plan_all(batch, report)
         return report
 
     def sweep_shard(self, message: SweepShard, has_time: Callable[[], bool]) -> SweepReport:
@@ -94,15 +101,24 @@ class Sweeper:
             report.handed_on += 1
 
     def _plan_all(self, places: Sequence[WaitingJob], report: SweepReport) -> None:
-        pages = in_batches([place.job_id for place in places], PAGE)
+        waiting = [place.job_id for place in places]
+        for _ in range(ROUNDS):
+            waiting = self._plan_once(waiting, report) if waiting else []
+
+    def _plan_once(self, job_ids: Sequence[str], report: SweepReport) -> list[str]:
+        """Returns the jobs that were overtaken: changed by their owner, or ended by their last run, meanwhile."""
+        pages = in_batches(job_ids, PAGE)
         jobs = [job for found in self.threads.map(self.store.load_jobs, pages) for job in found]
         planned = [made for job in jobs if (made := self._plan(job, report))]
         written = [made for made, _ in self._try_each(self._write_runs, planned, report)]
         moves = [Move(made.job, made.plan.job) for made in self._with_wakeups(written, report)]
         batches = list(in_batches(moves, MOVES_AT_ONCE))
-        for batch, overtaken in self._try_each(self.store.move_on, batches, report):
-            report.jobs += len(batch) - len(overtaken)
+        overtaken: list[str] = []
+        for batch, late in self._try_each(self.store.move_on, batches, report):
+            report.jobs += len(batch) - len(late)
+            overtaken += late
         report.runs += sum(len(made.plan.runs) for made in written)
+        return overtaken
 
     def _plan(self, job: Job, report: SweepReport) -> Planned | None:
         try:

@@ -1,15 +1,18 @@
-"""What the environment lets tasks reach. The worker acts for many owners, so nothing is reachable by default
-except public HTTP. Checked when a job is written and again when it runs: the list may have changed in between."""
+"""What tasks may reach. The worker acts for many owners, so each owner reaches what the environment lists for it, and
+nothing else except public HTTP. Checked when a job is written and again when it runs: the list may have changed."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
+from duetime.arns import Arn, matches
 from duetime.errors import PermanentFailure
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 
 class ForbiddenTarget(PermanentFailure):
@@ -17,32 +20,92 @@ class ForbiddenTarget(PermanentFailure):
 
 
 @dataclass(frozen=True, slots=True)
-class AllowedTargets:
+class Rule:
+    """What some principals may reach."""
+
+    principals: tuple[str, ...] = ("*",)
     # Networks that `http` may reach though they are not public.
-    http_private_networks: tuple[IPv4Network | IPv6Network, ...] = ()
-    # Patterns of `module:function` that `python` may call.
-    python_functions: tuple[str, ...] = ()
+    http_private_networks: tuple[Network, ...] = ()
+    # `module:function` that `python` may call.
+    python: tuple[str, ...] = ()
+    # Functions, queues, topics, buses, state machines, clusters, task definitions, secrets, parameters.
+    arns: tuple[str, ...] = ()
 
-    @classmethod
-    def from_block(cls, block: Mapping[str, Any]) -> "AllowedTargets":
-        return cls(
-            http_private_networks=tuple(ip_network(text) for text in block["http_private_addresses"]),
-            python_functions=tuple(block["python"]),
-        )
 
-    def check_address(self, host: str, address: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one owner's tasks may reach."""
+
+    owner: str
+    rules: tuple[Rule, ...] = ()
+    # How the names of Duetime's own resources begin. A task that could invoke job_service with an event of its own
+    # making would be anybody; so these are out of reach whatever a pattern says.
+    own_prefix: str = "duetime-"
+
+    def check_address(self, host: str, address: str, port: int) -> None:
         ip = _unwrapped(ip_address(address))
-        if ip.is_global and not ip.is_multicast:
+        if (str(ip), port) in _control_endpoints():
+            raise ForbiddenTarget(f"{host} resolves to {ip}, port {port}, which belongs to the worker itself")
+        if _is_public(ip):
             return
-        if not any(ip in network for network in self.http_private_networks if network.version == ip.version):
+        listed = (network for rule in self.rules for network in rule.http_private_networks)
+        if not any(ip in network for network in listed if network.version == ip.version):
             raise ForbiddenTarget(
-                f"{host} resolves to {ip}, which is not a public address and not listed in this environment's "
-                "allowed_targets"
+                f"{host} resolves to {ip}, which is not a public address and not listed for {self.owner} in this "
+                "environment's allowed_targets"
             )
 
-    def check_python_function(self, reference: str) -> None:
-        if not any(fnmatchcase(reference, pattern) for pattern in self.python_functions):
-            raise ForbiddenTarget(f"{reference} is not listed in this environment's allowed_targets")
+    def check_python(self, reference: str) -> None:
+        self._require(reference, (pattern for rule in self.rules for pattern in rule.python))
+
+    def check_arn(self, arn: Arn) -> None:
+        # The name is the last part of a queue, function or topic, and behind a slash or colon elsewhere.
+        if any(part.startswith(self.own_prefix) for part in arn.resource.replace("/", ":").split(":")):
+            raise ForbiddenTarget(f"{arn.text} belongs to Duetime itself")
+        self._require(arn.text, (pattern for rule in self.rules for pattern in rule.arns))
+
+    def _require(self, target: str, patterns: Iterable[str]) -> None:
+        if not any(matches(target, pattern) for pattern in patterns):
+            raise ForbiddenTarget(
+                f"{target} is not listed for {self.owner} in this environment's allowed_targets"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTargets:
+    rules: tuple[Rule, ...] = ()
+    own_prefix: str = "duetime-"
+
+    @classmethod
+    def from_blocks(
+        cls, blocks: Iterable[Mapping[str, Any]], own_prefix: str = "duetime-"
+    ) -> "AllowedTargets":
+        return cls(tuple(_rule(block) for block in blocks), own_prefix)
+
+    def reach_of(self, owner: str) -> Reach:
+        mine = tuple(
+            rule for rule in self.rules if any(matches(owner, pattern) for pattern in rule.principals)
+        )
+        return Reach(owner, mine, self.own_prefix)
+
+
+def _rule(block: Mapping[str, Any]) -> Rule:
+    return Rule(
+        principals=tuple(block["principals"]),
+        http_private_networks=tuple(ip_network(text) for text in block["http_private_addresses"]),
+        python=tuple(block["python"]),
+        arns=tuple(block["arns"]),
+    )
+
+
+def _is_public(ip: Address) -> bool:
+    """`is_global` alone lets through what is reserved, such as ::127.0.0.1, and old site-local addresses."""
+    odd = ip.is_multicast or ip.is_reserved or getattr(ip, "is_site_local", False)
+    return ip.is_global and not odd
+
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_TEREDO: Final = IPv6Network("2001::/32")
 
 
 def _unwrapped(ip: Address) -> Address:
@@ -54,7 +117,19 @@ def _unwrapped(ip: Address) -> Address:
             return ip.sixtofour
         if ip in _NAT64:
             return IPv4Address(int(ip) & 0xFFFFFFFF)
+        if ip in _TEREDO and ip.teredo:
+            return ip.teredo[1]
     return ip
 
 
-_NAT64 = IPv6Network("64:ff9b::/96")
+def _control_endpoints() -> set[tuple[str, int]]:
+    """What a worker talks to by itself: Lambda's runtime interface, which hands out events and takes answers, and in
+    the emulator all of AWS. An environment that lists loopback does not mean these."""
+    found = set()
+    for name in ("AWS_LAMBDA_RUNTIME_API", "AWS_ENDPOINT_URL"):
+        address = os.environ.get(name, "")
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        if parts.hostname and parts.port:
+            host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname
+            found.add((host, parts.port))
+    return found

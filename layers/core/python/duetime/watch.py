@@ -16,6 +16,10 @@ SPREAD: Final = 64
 ended), so 10,000 runs a second need at least 40 values. Constant: changing it would hide what is on the index."""
 
 
+DEAD_SPREAD: Final = 8
+"""Dead letters are few; but all runs of one owner may fail at once."""
+
+
 class Watch(NamedTuple):
     key: str
     at: datetime
@@ -24,13 +28,18 @@ class Watch(NamedTuple):
 def watch_of(run: Run) -> Watch | None:
     if run.status is RunStatus.DEAD_LETTERED:
         assert run.end_time is not None
-        return Watch(f"dead#{spread(run.run_id)}", run.end_time)
+        return Watch(dead_key(run.owner, spread(run.run_id, DEAD_SPREAD)), run.end_time)
     if run.status in OPEN and run.deadline_at is not None:
         # What a worker runs is together under one key, so that one query answers for a worker.
         subject = run.executor_id if run.status is RunStatus.RUNNING else run.run_id
         assert subject is not None
         return Watch(open_key(spread(subject)), run.deadline_at)
     return None
+
+
+def dead_key(owner: str, slot: int) -> str:
+    """An owner's dead letters are together, so that nobody's question reads anybody else's."""
+    return f"dead#{owner}#{slot}"
 
 
 def open_key(slot: int) -> str:

@@ -5,12 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from duetime.clock import Clock
-from duetime.due_messages import Patrol, SweepShard
+from duetime.due_messages import Patrol, SweepShard, WorkEnded
 from duetime.errors import Unavailable
+from duetime.letters import LetterKeeper
 from duetime.patrolling import Patroller, PatrolReport
 from duetime.patrols import Patrols
+from duetime.run import Run
 from duetime.sweeping import Sweeper, SweepReport
 from duetime.wakeups import WakeUps, soonest_wakeup
+from duetime.work_reports import WorkReports
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +21,40 @@ class Watcher:
     sweeper: Sweeper
     patroller: Patroller
     patrols: Patrols
+    reports: WorkReports
+    letters: LetterKeeper
     wakeups: WakeUps
     clock: Clock
 
     def tick(self) -> SweepReport:
-        # First the patrol: what is overdue is more urgent than what is due in two minutes.
-        patrol = self.patroller.patrol()
-        report = self.sweeper.sweep_all()
-        if patrol.anything_open or report.runs or report.handed_on:
+        """The two duties do not depend on each other: what goes wrong with one does not keep the other from its own."""
+        report, is_open = SweepReport(), True
+        try:
+            report = self._sweep()
+        except Exception as error:
+            report.unwritten.append(error)
+        try:
+            is_open = self.patroller.patrol().anything_open
+        except Exception as error:
+            report.unwritten.append(error)
+        if is_open or report.runs or report.handed_on or report.unwritten:
             self._expect_tick()
             self.patrols.ask_for(self.clock.now(), self.clock.now())
         return report
+
+    def _sweep(self) -> SweepReport:
+        pages = self.sweeper.look()
+        if any(pages):
+            # Before anything else: whoever dies from here on has a successor.
+            self._expect_tick()
+        return self.sweeper.sweep(pages)
+
+    def tidy(self) -> int:
+        """What is seldom wrong: how many messages were taken off the dead-letter queues."""
+        return self.letters.tidy()
+
+    def take_report(self, message: WorkEnded) -> Run | None:
+        return self.reports.take(message.source, message.detail)
 
     def sweep_shard(self, message: SweepShard, has_time: Callable[[], bool]) -> SweepReport:
         return self.sweeper.sweep_shard(message, has_time)

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+from duetime.blobs import Blobs
 from duetime.instants import format_instant
 from duetime.job import Job
+from duetime.logbook import LogPiece
 from duetime.planning import Agenda
 from duetime.run import Attempt, Run
 from duetime.schedules import Upcoming
@@ -17,7 +19,7 @@ Json = dict[str, Any]
 
 def show_submission(submission: Submission, now: datetime) -> Json:
     job = submission.job
-    return {"job_id": job.job_id, "status": job.status, "next_run_at": _next_time(job, now)}
+    return {"job_id": job.job_id, "status": job.status, "next_run_at": _nextshow_time(job, now)}
 
 
 def show_job(job: Job, now: datetime) -> Json:
@@ -28,12 +30,12 @@ def show_job(job: Job, now: datetime) -> Json:
         "owner": job.owner,
         "status": job.status,
         "schedule_type": timing.schedule_type,
-        "schedule_time": _time(timing.schedule_time),
+        "schedule_time": show_time(timing.schedule_time),
         "cron_expression": timing.cron_expression,
         "timezone": timing.timezone,
         "interval_seconds": timing.interval_seconds,
-        "start_at": _time(timing.start_at),
-        "end_at": _time(timing.end_at),
+        "start_at": show_time(timing.start_at),
+        "end_at": show_time(timing.end_at),
         "jitter_seconds": timing.jitter_seconds,
         "dst_gap": timing.dst_gap,
         "dst_overlap": timing.dst_overlap,
@@ -51,14 +53,14 @@ def show_job(job: Job, now: datetime) -> Json:
         "max_concurrency": spec.max_concurrency,
         "overlap": spec.overlap,
         "tags": list(spec.tags),
-        "next_run_at": _next_time(job, now),
+        "next_run_at": _nextshow_time(job, now),
         "version": job.version,
         "running": job.running,
         "succeeded": job.succeeded,
         "failed": job.failed,
         "last_outcome": job.last_outcome,
-        "created_at": _time(job.created_at),
-        "updated_at": _time(job.updated_at),
+        "created_at": show_time(job.created_at),
+        "updated_at": show_time(job.updated_at),
         "updated_by": job.updated_by,
     }
 
@@ -67,8 +69,8 @@ def show_upcoming(lines: Iterable[Upcoming], jitter: timedelta = timedelta()) ->
     """`due_at` is when a run would start, `nominal_at` what the schedule says, `local_time` the same in its zone."""
     return [
         {
-            "due_at": None if line.flag == "dropped" else _time(line.nominal_at + jitter),
-            "nominal_at": _time(line.nominal_at),
+            "due_at": None if line.flag == "dropped" else show_time(line.nominal_at + jitter),
+            "nominal_at": show_time(line.nominal_at),
             "local_time": line.local_at.isoformat(),
             "flag": line.flag,
             "wall_time": line.wall_at and line.wall_at.isoformat(),
@@ -77,39 +79,42 @@ def show_upcoming(lines: Iterable[Upcoming], jitter: timedelta = timedelta()) ->
     ]
 
 
-def _next_time(job: Job, now: datetime) -> str | None:
+def _nextshow_time(job: Job, now: datetime) -> str | None:
     """The next time that the job is due, whether or not it is planned already."""
     if job.status is not JobStatus.SCHEDULED:
         return None
-    return _time(Agenda.of(job).next_due(now))
+    return show_time(Agenda.of(job).next_due(now))
 
 
-def show_status(job: Job, latest: Run | None) -> Json:
-    return {"job_id": job.job_id, "status": job.status, "latest_run": latest and show_run(latest)}
+def show_status(job: Job, latest: Run | None, blobs: Blobs) -> Json:
+    return {"job_id": job.job_id, "status": job.status, "latest_run": latest and show_run(latest, blobs)}
 
 
-def show_run(run: Run) -> Json:
+def show_run(run: Run, blobs: Blobs) -> Json:
     return {
         "job_id": run.job_id,
         "run_id": run.run_id,
         "status": run.status,
         "attempt": run.attempt,
         "max_attempt": run.max_attempt,
-        "due_at": _time(run.due_at),
-        "nominal_at": _time(run.nominal_at or run.due_at),
-        "missed_from": _time(run.missed_from),
+        "due_at": show_time(run.due_at),
+        "nominal_at": show_time(run.nominal_at or run.due_at),
+        "missed_from": show_time(run.missed_from),
         "manual": run.manual,
-        "not_before": _time(run.not_before),
-        "claimed_at": _time(run.claimed_at),
-        "start_time": _time(run.start_time),
-        "end_time": _time(run.end_time),
-        "modified_time": _time(run.modified_time),
-        "deadline_at": _time(run.deadline_at),
+        "not_before": show_time(run.not_before),
+        "claimed_at": show_time(run.claimed_at),
+        "start_time": show_time(run.start_time),
+        "end_time": show_time(run.end_time),
+        "modified_time": show_time(run.modified_time),
+        "deadline_at": show_time(run.deadline_at),
         "executor_id": run.executor_id,
         "fence": run.fence,
+        "cancel_requested": run.cancel_requested,
+        "checkpoint": run.checkpoint,
         "error_message": run.error_message,
         "result": run.result,
-        "log_url": None,
+        "result_url": run.result_key and blobs.url(run.result_key),
+        "log_url": run.log_key and blobs.url(run.log_key),
         "attempts": [_show_attempt(attempt) for attempt in run.attempts],
     }
 
@@ -118,13 +123,27 @@ def _show_attempt(attempt: Attempt) -> Json:
     return {
         "attempt": attempt.attempt,
         "executor_id": attempt.executor_id,
-        "claimed_at": _time(attempt.claimed_at),
-        "start_time": _time(attempt.start_time),
-        "end_time": _time(attempt.end_time),
+        "claimed_at": show_time(attempt.claimed_at),
+        "start_time": show_time(attempt.start_time),
+        "end_time": show_time(attempt.end_time),
         "outcome": attempt.outcome,
         "error": attempt.error,
     }
 
 
-def _time(instant: datetime | None) -> str | None:
+def show_time(instant: datetime | None) -> str | None:
     return None if instant is None else format_instant(instant)
+
+
+def show_log(
+    pieces: Iterable[LogPiece], *, attempt: int | None, since: datetime | None, tail: int
+) -> list[Json]:
+    """The last so many lines, in order."""
+    lines = [
+        {"at": show_time(line.at), "attempt": piece.attempt, "text": line.text}
+        for piece in pieces
+        if attempt in (None, piece.attempt)
+        for line in piece.lines
+        if since is None or line.at >= since
+    ]
+    return lines[-tail:]

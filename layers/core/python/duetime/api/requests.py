@@ -18,9 +18,15 @@ from duetime.schedules import InvalidSchedule, frequency_to_cron
 from duetime.timing import CatchUp, ScheduleType, Timing
 
 PAYLOAD_LIMIT_BYTES: Final = 64 * 1024
+RESULT_LIMIT_BYTES: Final = 256 * 1024
 TASK_LIMIT_BYTES: Final = 16 * 1024
-LONGEST_TIMEOUT_SECONDS: Final = 840
-"""A worker lives 15 minutes at most; the last minute is for what comes before and after the task."""
+LONGEST_TIMEOUT_SECONDS: Final = 7 * 86_400
+"""For work that goes on elsewhere. What a worker performs itself has less: tasks/interface.py."""
+
+LONGEST_JITTER_SECONDS: Final = 366 * 86_400
+
+
+_YEARS: Final = "must lie in the years 1970 to 9998"
 
 
 class _Strict(BaseModel):
@@ -65,9 +71,12 @@ def parse_time(text: str) -> datetime:
             "has no UTC offset; write it as in 2030-01-31T09:00:00Z or 2030-01-31T09:00:00+01:00"
         )
     try:
-        return to_milliseconds(moment)
+        moment = to_milliseconds(moment)
     except OverflowError:
-        raise ValueError("must lie in the years 1970 to 9998") from None
+        raise ValueError(_YEARS) from None
+    if not 1970 <= moment.year <= 9998:
+        raise ValueError(_YEARS)
+    return moment
 
 
 Tag = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_printable)]
@@ -98,7 +107,7 @@ class Schedule(_Strict):
     interval_seconds: int | None = None
     start_at: Time | None = None
     end_at: Time | None = None
-    jitter_seconds: int = 0
+    jitter_seconds: Annotated[int, Field(ge=0, le=LONGEST_JITTER_SECONDS)] = 0
     dst_gap: Literal["next", "skip"] = "next"
     dst_overlap: Literal["first", "second", "both"] = "first"
     catch_up: Literal["one", "all", "skip"] = "one"
@@ -206,6 +215,29 @@ class Preview(Schedule):
     after: Time | None = Field(default=None, alias="from")
 
 
+class Heartbeat(_Strict):
+    checkpoint: Payload = None
+
+
+class Complete(_Strict):
+    result: Annotated[Any, AfterValidator(lambda value: _json_within(RESULT_LIMIT_BYTES, value))] = None
+
+
+class Fail(_Strict):
+    error: Annotated[str, Field(min_length=1, max_length=4000)]
+    # Whether another attempt may succeed, and when.
+    retry: bool = True
+    retry_after_seconds: Annotated[int, Field(ge=0, le=LONGEST_DELAY_SECONDS)] | None = None
+
+
+class Redrive(_Strict):
+    """Which dead letters: all of the caller's, or those of a job."""
+
+    job_id: Annotated[str, Field(max_length=64)] | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 100
+    page_token: Annotated[str, Field(max_length=512)] | None = None
+
+
 def merge(changes: Mapping[str, Any], job: Job) -> JobSpec:
     """The job's own request with the caller's fields in it, judged as a new one would be. null takes a field back to
     its default; another schedule_type takes with it the fields that only the old one had."""
@@ -217,7 +249,7 @@ def merge(changes: Mapping[str, Any], job: Job) -> JobSpec:
             for name, value in request.items()
             if name not in Schedule.model_fields or name in kept
         }
-    if "frequency" in changes:
+    if changes.get("frequency") is not None:
         request.pop("cron_expression", None)
     request |= changes
     given = {name: value for name, value in request.items() if value is not None or name == "payload"}
@@ -240,6 +272,14 @@ def as_request(spec: JobSpec) -> dict[str, Any]:
     }
     request = {name: value for name, value in timing.items() if name in fitting} | own
     return {name: _plain(value) for name, value in request.items() if value is not None}
+
+
+def asked_time(field: str, text: str | None) -> datetime | None:
+    """A time that was asked for in a query."""
+    try:
+        return _time(text)
+    except ValueError as error:
+        raise InvalidField(field, str(error)) from error
 
 
 def _plain(value: Any) -> Any:

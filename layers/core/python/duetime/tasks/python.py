@@ -1,7 +1,7 @@
 """The `python` task: a function that the team ships in a layer, called as `function(payload, duetime)`.
 
-It runs in a process of its own. So its time limit is enforced, a crash is one run's failure, and a busy loop does
-not starve the worker's other threads.
+It runs in a process of its own. So its time limit is enforced, it can be stopped, a crash is one run's failure, and a
+busy loop does not starve the worker's heartbeat.
 """
 
 import json
@@ -10,22 +10,25 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from duetime.errors import InvalidField, PermanentFailure, TransientFailure
-from duetime.targets import AllowedTargets
-from duetime.tasks.attempt import AttemptContext, refuse_unknown
+from duetime.targets import Reach
+from duetime.tasks.fields import refuse_unknown
+from duetime.tasks.interface import AttemptContext
 
-RESULT_LIMIT_BYTES: Final = 32 * 1024
 _REFERENCE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-_STDERR_KEPT: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class PythonTask:
     function: str
+
+    outlives_worker: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any]) -> "PythonTask":
@@ -35,40 +38,84 @@ class PythonTask:
             raise InvalidField("task.function", "must be module:function, such as payouts.daily:run")
         return cls(function)
 
-    def check(self, allowed: AllowedTargets) -> None:
-        allowed.check_python_function(self.function)
+    def check(self, reach: Reach) -> None:
+        reach.check_python(self.function)
 
-    def execute(self, context: AttemptContext, allowed: AllowedTargets) -> Any:  # noqa: ARG002
+    def execute(self, context: AttemptContext, reach: Reach) -> Any:  # noqa: ARG002
         call = {"function": self.function, "payload": context.payload, "duetime": context.as_object()}
-        answer = _call_in_child(json.dumps(call), context.timeout_seconds)
+        answer = _call_in_child(json.dumps(call), context)
         if answer["outcome"] == "succeeded":
             return answer["result"]
         kind = PermanentFailure if answer["outcome"] == "permanent" else TransientFailure
         raise kind(str(answer["error"]))
 
 
-def _call_in_child(call: str, timeout_seconds: int) -> dict[str, Any]:
-    # A session of its own, so that whatever the function starts can be ended with it.
-    with subprocess.Popen(
-        [sys.executable, "-m", "duetime.tasks.python_child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,
-    ) as child:
-        try:
-            answer, errors = child.communicate(call, timeout=timeout_seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            raise TransientFailure(
-                f"the function did not end within {timeout_seconds} s and was stopped"
-            ) from None
-    if child.returncode != 0 or not answer:
-        tail = errors[-_STDERR_KEPT:].strip()
-        raise TransientFailure(f"the function's process ended with code {child.returncode}: {tail}")
-    decoded: dict[str, Any] = json.loads(answer)
-    return decoded
+def _call_in_child(call: str, context: AttemptContext) -> dict[str, Any]:
+    """Standard output and error are the attempt's log. What the child says to us comes over a pipe of its own."""
+    reading, writing = os.pipe()
+    try:
+        # A session of its own, so that whatever the function starts can be ended with it.
+        child = subprocess.Popen(  # noqa: S603  (the command is ours; the function's name goes in by stdin)
+            [sys.executable, "-m", "duetime.tasks.python_child", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
+            pass_fds=(writing,),
+            start_new_session=True,
+        )
+    finally:
+        os.close(writing)
+    with (
+        child,
+        os.fdopen(reading, encoding="utf-8") as said,
+        context.stop.interrupting(lambda: _kill(child)),
+    ):
+        return _converse(child, call, said, context)
+
+
+def _converse(
+    child: subprocess.Popen[str], call: str, said: Iterable[str], context: AttemptContext
+) -> dict[str, Any]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    log = threading.Thread(target=_copy_log, args=(child.stdout, context), daemon=True)
+    log.start()
+    reaper = threading.Thread(target=_reap, args=(child,), daemon=True)
+    reaper.start()
+    with suppress(BrokenPipeError):
+        child.stdin.write(call)
+        child.stdin.close()
+    answer: dict[str, Any] | None = None
+    for line in said:
+        message = json.loads(line)
+        if "checkpoint" in message:
+            context.save_checkpoint(message["checkpoint"])
+        else:
+            answer = message
+    reaper.join()
+    log.join()
+    code = child.returncode
+    if code != 0 or answer is None:
+        raise TransientFailure(f"the function's process ended with code {code} and no answer; see its log")
+    return answer
+
+
+def _copy_log(output: Iterable[str], context: AttemptContext) -> None:
+    with suppress(ValueError):
+        for line in output:
+            context.log(line)
+
+
+def _reap(child: subprocess.Popen[str]) -> None:
+    """What the function has started ends with it; and as long as it lived, it would hold the pipes open."""
+    child.wait()
+    _kill(child)
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)

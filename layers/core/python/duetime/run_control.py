@@ -1,0 +1,86 @@
+"""What an owner can do to a single run: cancel it, and give a dead letter more attempts."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from duetime.clock import Clock
+from duetime.errors import Conflict
+from duetime.finishing import dropped
+from duetime.job import Job
+from duetime.pair import JobRun
+from duetime.run import PATIENCE, Run, RunKey
+from duetime.settling import settle
+from duetime.status import CLAIMABLE, FINAL, JobStatus, RunStatus
+from duetime.store import Store
+
+_TRIES: Final = 5
+_PAGE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunControl:
+    store: Store
+    clock: Clock
+
+    def cancel(self, key: RunKey, by: str) -> Run:
+        """A run that waits ends at once. One that is under way is told to: its worker sees it with the next
+        heartbeat, or the watcher stops what goes on elsewhere."""
+        for _ in range(_TRIES):
+            seen = self.store.load([key])[key]
+            if seen.run.status in FINAL or seen.run.cancel_requested:
+                return seen.run
+            if after := self._cancelled(seen, by):
+                return after
+        raise Conflict("the run is being changed by others at this moment: try again")
+
+    def cancel_all(self, job: Job, by: str) -> None:
+        """Whatever of a cancelled job is open. The claim refuses what is missed here."""
+        running, before = job.running, None
+        while True:
+            page = self.store.list_runs(job.job_id, limit=_PAGE, before=before)
+            for run in page.runs:
+                if run.status in CLAIMABLE or run.status is RunStatus.RUNNING:
+                    self.cancel(run.key, by)
+                    running -= int(run.holds_place)
+            before = page.next_before
+            # What is planned lies among the latest; what is under way may be older.
+            if before is None or running <= 0:
+                return
+
+    def redrive(self, seen: JobRun) -> Run | None:
+        """None: it is no longer a dead letter."""
+        if seen.job.status is JobStatus.CANCELLED:
+            raise Conflict("the job is CANCELLED, and will not run again: make a new job")
+        after = redriven(seen, self.clock.now())
+        return after if self.store.advance(seen.run, after) else None
+
+    def _cancelled(self, seen: JobRun, by: str) -> Run | None:
+        now = self.clock.now()
+        if seen.run.status in CLAIMABLE:
+            after = dropped(seen.run, RunStatus.CANCELLED, f"it was cancelled by {by}", now)
+            return after if settle(seen, after, self.store, now) else None
+        if seen.run.status is not RunStatus.RUNNING:
+            raise Conflict(f"the run is {seen.run.status}, and cannot be cancelled any more")
+        # What goes on elsewhere has no worker to see it: its deadline is now, so that the watcher does.
+        deadline_at = now if seen.run.is_elsewhere else seen.run.deadline_at
+        after = replace(seen.run, cancel_requested=by, deadline_at=deadline_at, modified_time=now)
+        return after if self.store.advance(seen.run, after) else None
+
+
+def redriven(seen: JobRun, now: datetime) -> Run:
+    """As many attempts more as a new run would have. Somebody asks for it by hand, so it waits for its turn, and
+    what the schedule says now does not matter to it."""
+    job, run = seen
+    return run.evolve(
+        status=RunStatus.QUEUED,
+        max_attempt=run.attempt + 1 + job.spec.max_retries,
+        manual=True,
+        patient=True,
+        hints=0,
+        called_at=None,
+        not_before=now,
+        end_time=None,
+        modified_time=now,
+        deadline_at=now + PATIENCE,
+    )
