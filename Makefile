@@ -27,7 +27,7 @@ EMULATOR_READY := local/.state/emulator/.ready
 INSTALLED := $(DEV_READY) $(CLI_READY) $(LAYERS_READY) $(EMULATOR_READY)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock check format test test-unit test-contract test-functions test-infra test-e2e \
+.PHONY: help setup lock check format test test-unit test-contract test-tasks test-functions test-infra test-e2e \
 	layers synth deploy up down run clean
 
 help: ## Show this list
@@ -97,10 +97,11 @@ test: $(INSTALLED) check ## Check, then run every test (TESTS=tests/unit, PYTEST
 
 test-unit: ## The domain alone: no AWS, no sockets
 test-contract: ## One suite over every store, DynamoDB's on a bare emulator
+test-tasks: ## Each kind of task, really performed as far as this machine allows
 test-functions: ## The handlers, on events/*.json and moto
 test-infra: ## The synthesised template: keys, grants, cdk-nag, cfn-lint
 test-e2e: ## Signed HTTP against the deployed local stack
-test-unit test-contract test-functions test-infra test-e2e: test-%: $(INSTALLED)
+test-unit test-contract test-tasks test-functions test-infra test-e2e: test-%: $(INSTALLED)
 	@$(BIN)/python -m pytest tests/$* $(PYTEST_ARGS)
 
 layers: $(LAYERS_READY) ## Build the dependencies layer, for AWS and for this machine

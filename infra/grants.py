@@ -145,7 +145,10 @@ def _allow_looking_after(function: Function, on: Resources) -> None:
         # A task has no name beforehand; its cluster has.
         clusters = [arn for arn in services["ecs"] if ":cluster/" in arn]
         tasks = [f"{cluster.replace(':cluster/', ':task/')}/*" for cluster in clusters]
-        function.allow(["ecs:DescribeTasks", "ecs:StopTask"], tasks)
+        # The emulator asks about the cluster instead of the task.
+        function.allow(["ecs:DescribeTasks", "ecs:StopTask"], [*tasks, *(clusters if on.in_emulator else [])])
+        if on.in_emulator:
+            _acknowledge_all(function, clusters, "Only in the emulator, which asks about the cluster.")
         _acknowledge_all(
             function, tasks, "Tasks of the clusters that allowed_targets lists have no names beforehand."
         )

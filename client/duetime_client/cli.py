@@ -130,6 +130,71 @@ def upcoming(connect: Connect, job_id: str, count: int | None) -> None:
     _show(lambda: connect().get_upcoming(job_id, count=count))
 
 
+@main.command()
+@click.argument("job_id")
+@click.option("--run", "run_id", help="Which run; the latest by default.")
+@click.option("--attempt", type=click.IntRange(1), help="Which attempt; all of them by default.")
+@click.option("--since", metavar="TIME", help="Only what was logged from then on (RFC 3339).")
+@click.option("--tail", type=click.IntRange(1, 5000), help="Only the last so many lines.")
+@click.pass_obj
+def logs(
+    connect: Connect,
+    job_id: str,
+    run_id: str | None,
+    attempt: int | None,
+    since: str | None,
+    tail: int | None,
+) -> None:
+    """Show what a job's run has logged, also while it runs."""
+    found = _ask(lambda: connect().get_logs(job_id, run_id=run_id, attempt=attempt, since=since, tail=tail))
+    for line in found["items"]:
+        click.echo(f"{line['at']} [{line['attempt']}] {line['text']}")
+    if found["log_url"]:
+        click.echo(f"The whole log: {found['log_url']}", err=True)
+
+
+@main.command("cancel-run")
+@click.argument("job_id")
+@click.argument("run_id")
+@click.pass_obj
+def cancel_run(connect: Connect, job_id: str, run_id: str) -> None:
+    """Cancel one run, also one that is under way."""
+    _show(lambda: connect().cancel_run(job_id, run_id))
+
+
+@main.command("dead-letters")
+@click.option("--job", "job_id", help="Only those of this job.")
+@click.option("--limit", type=click.IntRange(1, 100), help="How many at the most.")
+@click.option("--page-token", help="The next_page_token of the page before.")
+@click.pass_obj
+def dead_letters(connect: Connect, job_id: str | None, limit: int | None, page_token: str | None) -> None:
+    """List the runs that failed for good, the latest first."""
+    _show(lambda: connect().list_dead_letters(job_id=job_id, limit=limit, page_token=page_token))
+
+
+@main.command()
+@click.argument("job_id", required=False)
+@click.argument("run_id", required=False)
+@click.option("--all", "everything", is_flag=True, help="All dead letters, or all of JOB_ID.")
+@click.pass_obj
+def redrive(connect: Connect, job_id: str | None, run_id: str | None, everything: bool) -> None:
+    """Give dead letters more attempts: one run, or many with --all."""
+    if run_id and job_id and not everything:
+        _show(lambda: connect().redrive_run(job_id, run_id))
+        return
+    if run_id or not everything:
+        raise click.UsageError("give JOB_ID and RUN_ID for one run, or --all for many")
+    token: str | None = None
+    while True:
+        page = _ask(lambda: connect().redrive_dead_letters(job_id=job_id, page_token=token))
+        for run in page["redriven"]:
+            click.echo(f"redriven  {run['job_id']} {run['run_id']}")
+        for run in page["refused"]:
+            click.echo(f"refused   {run['job_id']} {run['run_id']}: {run['reason']}")
+        if not (token := page["next_page_token"]):
+            return
+
+
 main.add_command(next_times)
 
 
@@ -155,7 +220,11 @@ def _read_json(file: Any) -> Any:
 
 
 def _show(call: Callable[[], dict[str, Any]]) -> None:
+    click.echo(json.dumps(_ask(call), indent=2))
+
+
+def _ask(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
-        click.echo(json.dumps(call(), indent=2))
+        return call()
     except (ApiError, Unreachable) as error:
         raise click.ClickException(str(error)) from error

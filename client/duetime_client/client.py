@@ -73,6 +73,52 @@ class Client:
     def get_run(self, job_id: str, run_id: str) -> Json:
         return self._call("GET", _job(job_id, "runs", run_id))
 
+    def cancel_run(self, job_id: str, run_id: str) -> Json:
+        return self._call("POST", _job(job_id, "runs", run_id, "cancel"))
+
+    def redrive_run(self, job_id: str, run_id: str) -> Json:
+        return self._call("POST", _job(job_id, "runs", run_id, "redrive"))
+
+    def get_logs(
+        self,
+        job_id: str,
+        *,
+        run_id: str | None = None,
+        attempt: int | None = None,
+        since: str | None = None,
+        tail: int | None = None,
+    ) -> Json:
+        asked = {"run_id": run_id, "attempt": attempt, "since": since, "tail": tail}
+        return self._call("GET", _job(job_id, "logs"), query=asked)
+
+    def list_dead_letters(
+        self, *, job_id: str | None = None, limit: int | None = None, page_token: str | None = None
+    ) -> Json:
+        asked = {"job_id": job_id, "limit": limit, "page_token": page_token}
+        return self._call("GET", "/dead-letters", query=asked)
+
+    def redrive_dead_letters(
+        self, *, job_id: str | None = None, limit: int | None = None, page_token: str | None = None
+    ) -> Json:
+        asked = {"job_id": job_id, "limit": limit, "page_token": page_token}
+        body = {name: value for name, value in asked.items() if value is not None}
+        return self._call("POST", "/dead-letters/redrive", body=body)
+
+    def report_heartbeat(self, job_id: str, run_id: str, token: str, *, checkpoint: Any = None) -> Json:
+        """Of work that goes on elsewhere; the answer says whether its cancellation was asked for."""
+        body = {} if checkpoint is None else {"checkpoint": checkpoint}
+        return self._call(
+            "POST", _job(job_id, "runs", run_id, "heartbeat"), body=body, headers=_speaking(token)
+        )
+
+    def report_completion(self, job_id: str, run_id: str, token: str, *, result: Any = None) -> Json:
+        path = _job(job_id, "runs", run_id, "complete")
+        return self._call("POST", path, body={"result": result}, headers=_speaking(token))
+
+    def report_failure(self, job_id: str, run_id: str, token: str, error: str, *, retry: bool = True) -> Json:
+        path = _job(job_id, "runs", run_id, "fail")
+        return self._call("POST", path, body={"error": error, "retry": retry}, headers=_speaking(token))
+
     def get_upcoming(self, job_id: str, *, count: int | None = None) -> Json:
         return self._call("GET", _job(job_id, "upcoming"), query={"count": count})
 
@@ -108,6 +154,10 @@ def _job(job_id: str, *rest: str) -> str:
 
 def _matching(version: int | None) -> dict[str, str]:
     return {} if version is None else {"If-Match": f'"{version}"'}
+
+
+def _speaking(token: str) -> dict[str, str]:
+    return {"Duetime-Callback-Token": token}
 
 
 def _idempotent(key: str | None) -> dict[str, str]:

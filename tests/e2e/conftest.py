@@ -82,14 +82,14 @@ def a_request(**changes: Any) -> dict[str, Any]:
     return {"name": "e2e", "schedule_type": "IMMEDIATE", "task": GREET, "payload": {"name": "Ada"}} | changes
 
 
-def wait_for(condition: Callable[[], Any]) -> Any:
+def wait_for(condition: Callable[[], Any], patience: float = PATIENCE_SECONDS) -> Any:
     """What the condition first finds. Not an assertion about speed: it only ends what would hang."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + patience
     while time.monotonic() < until:
         if found := condition():
             return found
         time.sleep(0.05)
-    raise AssertionError(f"it did not happen within {PATIENCE_SECONDS} s")
+    raise AssertionError(f"it did not happen within {patience} s")
 
 
 def ended_run(client: Client, job_id: str) -> dict[str, Any]:

@@ -68,8 +68,10 @@ def looking_after(synthesised: Synthesised) -> set[tuple[str, str]]:
     if not synthesised.environment.is_local:
         return set()
     here = "us-east-1:000000000000"
-    task, execution = f"arn:aws:ecs:{here}:task/demo-*/*", f"arn:aws:states:{here}:execution:demo-*:*"
-    return {(f"ecs:{action}", task) for action in ("DescribeTasks", "StopTask")} | {
+    # The emulator asks about the cluster instead of the task.
+    tasks = [f"arn:aws:ecs:{here}:task/demo-*/*", f"arn:aws:ecs:{here}:cluster/demo-*"]
+    execution = f"arn:aws:states:{here}:execution:demo-*:*"
+    return {(f"ecs:{action}", task) for action in ("DescribeTasks", "StopTask") for task in tasks} | {
         (f"states:{action}", execution) for action in ("DescribeExecution", "StopExecution")
     }
 

@@ -298,6 +298,14 @@ class TestStates:
         finding = StatesTask.look({"execution_arn": "arn:execution", "region": "us-east-1"})
         assert isinstance(finding, Failed)
 
+    def test_one_that_has_ended_need_not_be_stopped_but_a_refusal_is_told(self, stand_in: Install) -> None:
+        handle = {"execution_arn": "arn:execution", "region": "us-east-1"}
+        stand_in(refusing("ExecutionDoesNotExist"))
+        StatesTask.end(handle, "cancelled")
+        stand_in(refusing("AccessDeniedException"))
+        with pytest.raises(PermanentFailure):
+            StatesTask.end(handle, "cancelled")
+
     def test_it_is_really_stopped(self, stand_in: Install) -> None:
         client = stand_in(lambda **_: {})
         StatesTask.end({"execution_arn": "arn:execution", "region": "us-east-1"}, "cancelled")

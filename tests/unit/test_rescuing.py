@@ -202,14 +202,17 @@ class TestElsewhere:
                 scene.rescue(after)
         assert scene.run == before
 
-    def test_what_is_gone_already_need_not_be_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def gone(*_: Any) -> None:
-            raise PermanentFailure("no such task")
+    def test_what_cannot_be_stopped_is_not_tried_again_beside_itself(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any) -> None:
+            raise PermanentFailure("AccessDenied")
 
-        monkeypatch.setattr(Container, "end", gone)
+        monkeypatch.setattr(Container, "end", refuse)
         run = Scene(elsewhere=True, handle=True).rescue(timedelta(hours=1))
         assert run is not None
-        assert run.status is RunStatus.RETRYING
+        assert run.status is RunStatus.FAILED
+        assert "could not be stopped: AccessDenied" in (run.error_message or "")
 
 
 class TestCallbacks:

@@ -39,10 +39,11 @@ class Rescuer:
             return self._settle(seen, lost(job, run, now, reason))
         if run.cancel_requested:
             reason = f"it was cancelled by {run.cancel_requested}"
-            self._end(run, reason)
+            reason += self._end(run, reason) or ""
             return self._settle(seen, cancelled(run, run.start_time or now, now, reason))
         if run.times_out_at and now >= run.times_out_at:
-            return self._time_out(seen, now)
+            reason = f"it did not end within its {job.spec.timeout_seconds} s and was stopped"
+            return self._stop(seen, reason, AttemptOutcome.TIMED_OUT, now)
         return self._look(seen, now)
 
     def conclude(self, seen: JobRun, finding: Finding) -> Run | None:
@@ -70,29 +71,28 @@ class Rescuer:
             return self.conclude(seen, finding)
         if run.callback_digest:
             # It lives, but was to report, and does not.
-            self._end(run, silence)
-            return self._settle(seen, lost(job, run, now, silence))
+            return self._stop(seen, silence, AttemptOutcome.LOST, now)
         self.store.advance(run, run.evolve(deadline_at=next_deadline(run, now)))
         return None
 
-    def _time_out(self, seen: JobRun, now: datetime) -> Run | None:
+    def _stop(self, seen: JobRun, reason: str, outcome: AttemptOutcome, now: datetime) -> Run | None:
+        """What cannot be stopped is not tried again beside itself: then the run has failed for good."""
         job, run = seen
+        unstoppable = self._end(run, reason)
+        error = PermanentFailure(reason + unstoppable) if unstoppable else TransientFailure(reason)
         started_at = run.start_time or now
-        reason = f"it did not end within its {job.spec.timeout_seconds} s and was stopped"
-        self._end(run, reason)
-        error = TransientFailure(reason)
-        after = failed(job, run, error, started_at, now, self.shelf.fraction, AttemptOutcome.TIMED_OUT)
-        return self._settle(seen, after)
+        return self._settle(seen, failed(job, run, error, started_at, now, self.shelf.fraction, outcome))
 
-    def _end(self, run: Run, reason: str) -> None:
+    def _end(self, run: Run, reason: str) -> str | None:
+        """Why it could not be stopped; None if it was, or had ended already."""
         kind = _kind_of(run)
         if kind is None:
-            return
+            return None
         try:
             kind.end(run.handle, reason)
-        except PermanentFailure:
-            # It is gone already, which is what was wanted.
-            return
+        except PermanentFailure as error:
+            return f"; and it could not be stopped: {error}"
+        return None
 
     def _settle(self, seen: JobRun, after: Run) -> Run | None:
         return after if settle(seen, after, self.store, self.clock.now()) else None

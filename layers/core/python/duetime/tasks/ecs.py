@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from duetime.arns import Arn
-from duetime.errors import InvalidField, TransientFailure
+from duetime.errors import InvalidField, PermanentFailure, TransientFailure
 from duetime.run import RunKey
 from duetime.targets import Reach
 from duetime.tasks.aws import call, client
@@ -169,7 +169,12 @@ class EcsTask:
     @classmethod
     def end(cls, handle: Mapping[str, Any], reason: str) -> None:
         ecs = client("ecs", handle["region"])
-        call(ecs.stop_task, cluster=handle["cluster_arn"], task=handle["task_arn"], reason=reason[:1024])
+        try:
+            call(ecs.stop_task, cluster=handle["cluster_arn"], task=handle["task_arn"], reason=reason[:1024])
+        except PermanentFailure as error:
+            # ECS forgets a task about an hour after its end.
+            if "not found" not in str(error):
+                raise
 
 
 def finding_of(task: Mapping[str, Any], handle: Mapping[str, Any]) -> Finding:

@@ -69,7 +69,11 @@ class StatesTask:
 
     @classmethod
     def end(cls, handle: Mapping[str, Any], reason: str) -> None:
-        call(_client(handle).stop_execution, executionArn=handle["execution_arn"], cause=reason[:256])
+        try:
+            call(_client(handle).stop_execution, executionArn=handle["execution_arn"], cause=reason[:256])
+        except PermanentFailure as error:
+            if "ExecutionDoesNotExist" not in str(error):
+                raise
 
 
 def finding_of(status: str, output: str | None, error: str | None, cause: str | None) -> Finding:
