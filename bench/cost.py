@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from duetime.admission import Admission, Quota
+from duetime.audit import Actor
 from duetime.batches import in_batches
 from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
 from duetime.due_messages import DueMessage, SweepShard, parse_due_message
+from duetime.dynamo_lists import DynamoLists
 from duetime.dynamo_store import DynamoStore
 from duetime.enqueuing import Announcer, Change
 from duetime.eventbridge_wakeups import EventBridgeWakeUps
@@ -47,7 +50,7 @@ from bench.meter import Meter
 from bench.write_units import Index, Table, size_of
 from infra.projections import LISTED, WATCHED
 from local.bare import bare_emulator
-from tests.tables import JOBS, RUNS, create_tables
+from tests.tables import JOBS, RECORDS, RUNS, create_tables
 from tests.workers import a_worker
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
@@ -57,9 +60,10 @@ RECORDS_AT_ONCE = 100
 TABLES = {
     JOBS: Table(
         ("job_id",),
-        (Index(("shard", "next_run_at")), Index(("owner_bucket", "created_at"), tuple(LISTED))),
+        (Index(("shard", "next_run_at")), Index(("listing", "created_at"), tuple(LISTED))),
     ),
     RUNS: Table(("job_id", "run_id"), (Index(("watch_key", "watch_at"), tuple(WATCHED)),)),
+    RECORDS: Table(("subject", "entry"), ()),
 }
 
 
@@ -130,7 +134,9 @@ class Stage:
             wakeups,
             clock,
         )
-        intake = Intake(store, wakeups, clock, AllowedTargets())
+        lists = DynamoLists(dynamodb, jobs_table=JOBS, runs_table=RUNS, records_table=RECORDS)
+        admission = Admission(lists, [Quota(("*",), 1_000_000)], clock)
+        intake = Intake(store, wakeups, clock, AllowedTargets(), admission)
         announcer = Announcer(store, queues, Patrols(due_queue), clock)
         received = Received(client("sqs"), urls["due"])
         return cls(clock, meter, store, intake, watcher, announcer, onlooker, received)
@@ -138,7 +144,7 @@ class Stage:
     def submit(self, count: int) -> None:
         for number in range(count):
             due_at = NOON + timedelta(hours=1, milliseconds=number * 59_000 // count)
-            self.intake.submit(_spec(due_at), owner=OWNER, request={}, idempotency_key=None)
+            self.intake.submit(_spec(due_at), by=Actor(OWNER), request={}, idempotency_key=None)
             self.clock.advance(timedelta(milliseconds=1))
 
     def tick(self) -> None:

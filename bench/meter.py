@@ -62,7 +62,8 @@ def _key_of_write(write: Any) -> list[tuple[str, Any]]:
 
 
 def _key_of_item(put: Any) -> tuple[str, Any]:
-    names = ("job_id", "run_id") if "run_id" in put["Item"] else ("job_id",)
+    kinds = (("subject", "entry"), ("job_id", "run_id"), ("job_id",))
+    names = next(kind for kind in kinds if kind[-1] in put["Item"])
     return put["TableName"], {name: put["Item"][name] for name in names}
 
 

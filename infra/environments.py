@@ -94,6 +94,7 @@ class Retention:
     run_days: int = between(1, 3650)
     run_log_days: int = between(1, 3650)
     run_result_days: int = between(1, 3650)
+    event_days: int = between(1, 3650)
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,21 @@ class AllowedTargets:
 
 
 @dataclass(frozen=True)
+class Quota:
+    """How many jobs each of some principals may have that have not ended. The first that matches counts."""
+
+    principals: tuple[str, ...]
+    waiting_jobs: int = between(1, 100_000_000)
+
+
+@dataclass(frozen=True)
 class Settings:
     keep_data: bool
     # Off only where there is no TLS to insist on: the emulator enforces the policy, and speaks plain HTTP.
     tls_only: bool
     admins: tuple[str, ...]
     allowed_targets: tuple[AllowedTargets, ...]
+    quotas: tuple[Quota, ...]
     retention: Retention
     api: Api
     job_service: Handler

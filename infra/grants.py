@@ -76,7 +76,9 @@ def grant_job_service(function: Function, on: Resources) -> None:
     tables = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:BatchGetItem"]
     function.allow(tables, [on.jobs, on.runs])
     # The open runs of a job that is cancelled, and the next that waits for its turn.
-    function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch"])
+    function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", f"{on.jobs}/index/by_owner"])
+    # Who did what, and which keys were used.
+    function.allow(["dynamodb:PutItem"], [on.records])
     _allow_objects(function, on, ["s3:PutObject", "s3:GetObject"])
     _allow_wakeups(function, on)
 

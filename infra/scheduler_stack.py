@@ -128,6 +128,11 @@ class SchedulerStack(Stack):
             "DUETIME_RECORDS_TABLE": self._storage.records.table_name,
             "DUETIME_RUN_LOG_DAYS": str(settings.retention.run_log_days),
         }
+        events = {
+            "DUETIME_RECORDS_TABLE": self._storage.records.table_name,
+            "DUETIME_EVENT_DAYS": str(settings.retention.event_days),
+        }
+        quotas = {"DUETIME_QUOTAS": json.dumps([asdict(quota) for quota in settings.quotas])}
         admins = {"DUETIME_ADMINS": json.dumps(settings.admins)}
         targets = {"DUETIME_ALLOWED_TARGETS": _targets_variable(settings)}
         queues = self._queue_variables(settings)
@@ -136,7 +141,7 @@ class SchedulerStack(Stack):
             "job_service",
             settings.job_service.memory_mb,
             API_TIMEOUT,
-            {**tables, **targets, **admins, **wakeups, **spill},
+            {**tables, **targets, **admins, **wakeups, **spill, **events, **quotas},
         )
         self._job_search = self._function(
             "job_search",

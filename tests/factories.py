@@ -4,6 +4,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
+from duetime.audit import Actor, Source
 from duetime.claiming import claimed
 from duetime.job import Job, JobSpec
 from duetime.pair import JobRun
@@ -12,6 +13,7 @@ from duetime.timing import ScheduleType, Timing
 
 NOW = datetime(2026, 11, 18, 7, 0, 0, 123000, tzinfo=UTC)
 OWNER = "arn:aws:iam::123456789012:role/payments"
+ME = Actor(OWNER, Source("203.0.113.7", "tests", "request-1"))
 GREET = {"type": "python", "function": "duetime_examples.greetings:greet"}
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from infra.projections import LISTED, WATCHED
+
 JOBS, RUNS, RECORDS = "jobs", "runs", "records"
 
 
@@ -9,13 +11,11 @@ def create_tables(client: Any, jobs: str = JOBS, runs: str = RUNS, records: str 
     client.create_table(
         TableName=jobs,
         BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=_attributes(
-            job_id="S", shard="N", next_run_at="S", owner_bucket="S", created_at="S"
-        ),
+        AttributeDefinitions=_attributes(job_id="S", shard="N", next_run_at="S", listing="S", created_at="S"),
         KeySchema=_keys("job_id"),
         GlobalSecondaryIndexes=[
             _index("waiting", "shard", "next_run_at"),
-            _index("by_owner", "owner_bucket", "created_at"),
+            _index("by_owner", "listing", "created_at", holding=LISTED),
         ],
     )
     client.create_table(
@@ -23,7 +23,7 @@ def create_tables(client: Any, jobs: str = JOBS, runs: str = RUNS, records: str 
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=_attributes(job_id="S", run_id="S", watch_key="S", watch_at="S"),
         KeySchema=_keys("job_id", "run_id"),
-        GlobalSecondaryIndexes=[_index("watch", "watch_key", "watch_at")],
+        GlobalSecondaryIndexes=[_index("watch", "watch_key", "watch_at", holding=WATCHED)],
     )
     client.create_table(
         TableName=records,
@@ -43,5 +43,8 @@ def _keys(*names: str) -> list[dict[str, str]]:
     ]
 
 
-def _index(name: str, *keys: str) -> dict[str, Any]:
-    return {"IndexName": name, "KeySchema": _keys(*keys), "Projection": {"ProjectionType": "KEYS_ONLY"}}
+def _index(name: str, *keys: str, holding: list[str] | None = None) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": "KEYS_ONLY"}
+    if holding:
+        projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": holding}
+    return {"IndexName": name, "KeySchema": _keys(*keys), "Projection": projection}

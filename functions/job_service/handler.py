@@ -11,6 +11,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from duetime import changing
+from duetime.admission import Admission
 from duetime.api.answers import show_job, show_run, show_submission, show_time
 from duetime.api.caller import Caller, identify
 from duetime.api.dead_letters import redrive_dead_letters
@@ -18,8 +19,10 @@ from duetime.api.entry import resolve
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import visible_job, visible_run
 from duetime.api.requests import Complete, CreateJob, Fail, Heartbeat, Redrive, UpdateJob, merge
+from duetime.audit import Action
 from duetime.callbacks import Callbacks
 from duetime.clock import SystemClock
+from duetime.dynamo_lists import DynamoLists
 from duetime.dynamo_store import DynamoStore
 from duetime.errors import Conflict, InvalidField
 from duetime.eventbridge_wakeups import QUICK, EventBridgeWakeUps
@@ -36,17 +39,26 @@ from duetime.wakeups import RememberedWakeUps
 settings = Settings.from_environment()
 admins = settings.admins
 clock = SystemClock()
+dynamodb = boto3.client("dynamodb")
 store = DynamoStore(
-    boto3.client("dynamodb"),
+    dynamodb,
     jobs_table=settings.jobs_table,
     runs_table=settings.runs_table,
+    records_table=settings.records_table,
     runs_kept_for=settings.runs_kept_for,
+    events_kept_for=settings.events_kept_for,
 )
 blobs = S3Blobs(boto3.client("s3", config=PRESIGNING), settings.spill_bucket)
 wakeups = RememberedWakeUps(
     EventBridgeWakeUps(boto3.client("scheduler", config=QUICK), **settings.wakeups).create
 )
-intake = Intake(store, wakeups, clock, settings.allowed_targets)
+lists = DynamoLists(
+    dynamodb,
+    jobs_table=settings.jobs_table,
+    runs_table=settings.runs_table,
+    records_table=settings.records_table,
+)
+intake = Intake(store, wakeups, clock, settings.allowed_targets, Admission(lists, settings.quotas, clock))
 changes = changing.Changes(intake)
 control = RunControl(store, clock)
 callbacks = Callbacks(store, Shelf(blobs), clock)
@@ -55,17 +67,18 @@ app = APIGatewayHttpResolver(enable_validation=True)
 answer_with_problems(app, logger)
 
 Token = Annotated[str, Header(alias="duetime-callback-token", min_length=1, max_length=128)]
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255)]
 IfMatch = Annotated[str | None, Header(alias="if-match", max_length=32)]
 
 
 @app.post("/jobs")
 def create_job(
     body: Annotated[CreateJob, Body()],
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response[dict[str, Any]]:
     submission = intake.submit(
         body.to_spec(),
-        owner=_caller().principal,
+        by=_caller().actor,
         request=body.model_dump(),
         idempotency_key=idempotency_key,
     )
@@ -81,31 +94,32 @@ def update_job(
     job_id: str, body: Annotated[UpdateJob, Body()], if_match: IfMatch = None
 ) -> Response[dict[str, Any]]:
     given = body.model_dump(exclude_unset=True)
-    return _change(job_id, changing.update(lambda job: merge(given, job), intake), if_match)
+    return _change(job_id, changing.update(lambda job: merge(given, job), intake), Action.CHANGED, if_match)
 
 
 @app.post("/jobs/<job_id>/pause")
 def pause_job(job_id: str, if_match: IfMatch = None) -> Response[dict[str, Any]]:
-    return _change(job_id, changing.pause, if_match)
+    return _change(job_id, changing.pause, Action.PAUSED, if_match)
 
 
 @app.post("/jobs/<job_id>/resume")
 def resume_job(job_id: str, if_match: IfMatch = None) -> Response[dict[str, Any]]:
-    return _change(job_id, changing.resume, if_match)
+    return _change(job_id, changing.resume, Action.RESUMED, if_match)
 
 
 @app.delete("/jobs/<job_id>")
 def cancel_job(job_id: str, if_match: IfMatch = None) -> Response[dict[str, Any]]:
     caller = _caller()
-    answer = _change(job_id, changing.cancel, if_match)
+    answer = _change(job_id, changing.cancel, Action.CANCELLED, if_match)
     # First the job, so that nothing new starts; then what is open, whatever has been cancelled before.
-    control.cancel_all(visible_job(job_id, caller, store), caller.principal)
+    control.cancel_all(visible_job(job_id, caller, store), caller.actor)
     return answer
 
 
 @app.post("/jobs/<job_id>/runNow")
-def run_job_now(job_id: str) -> Response[dict[str, Any]]:
-    run = changes.run_now(visible_job(job_id, _caller(), store))
+def run_job_now(job_id: str, idempotency_key: IdempotencyKey = None) -> Response[dict[str, Any]]:
+    caller = _caller()
+    run = changes.run_now(visible_job(job_id, caller, store), caller.actor, idempotency_key)
     return _run_answer(HTTPStatus.ACCEPTED, run)
 
 
@@ -113,14 +127,15 @@ def run_job_now(job_id: str) -> Response[dict[str, Any]]:
 def cancel_run(job_id: str, run_id: str) -> Response[dict[str, Any]]:
     caller = _caller()
     run = visible_run(visible_job(job_id, caller, store), run_id, store)
-    return _run_answer(HTTPStatus.ACCEPTED, control.cancel(run.key, caller.principal))
+    return _run_answer(HTTPStatus.ACCEPTED, control.cancel(run.key, caller.actor))
 
 
 @app.post("/jobs/<job_id>/runs/<run_id>/redrive")
 def redrive_run(job_id: str, run_id: str) -> Response[dict[str, Any]]:
-    job = visible_job(job_id, _caller(), store)
+    caller = _caller()
+    job = visible_job(job_id, caller, store)
     run = visible_run(job, run_id, store)
-    after = control.redrive(JobRun(job, run)) if run.status is RunStatus.DEAD_LETTERED else None
+    after = control.redrive(JobRun(job, run), caller.actor) if run.status is RunStatus.DEAD_LETTERED else None
     if after is None:
         raise Conflict(f"the run is {run.status}, and not a dead letter")
     intake.wake_for_open([after])
@@ -129,9 +144,15 @@ def redrive_run(job_id: str, run_id: str) -> Response[dict[str, Any]]:
 
 @app.post("/dead-letters/redrive")
 def redrive_many(body: Annotated[Redrive, Body()]) -> dict[str, Any]:
-    owner = _caller().principal
+    caller = _caller()
     redriven, refused, next_page_token = redrive_dead_letters(
-        owner, store, control, limit=body.limit, page_token=body.page_token, job_id=body.job_id
+        caller.principal,
+        store,
+        control,
+        limit=body.limit,
+        page_token=body.page_token,
+        job_id=body.job_id,
+        actor=caller.actor,
     )
     intake.wake_for_open(redriven)
     return {
@@ -170,10 +191,12 @@ def report_failure(job_id: str, run_id: str, body: Annotated[Fail, Body()], toke
     return {"status": run.status}
 
 
-def _change(job_id: str, change: changing.Change, if_match: str | None) -> Response[dict[str, Any]]:
+def _change(
+    job_id: str, change: changing.Change, action: Action, if_match: str | None
+) -> Response[dict[str, Any]]:
     caller = _caller()
     job = visible_job(job_id, caller, store)
-    after = changes.apply(job, change, by=caller.principal, if_match=_version(if_match))
+    after = changes.apply(job, change, actor=caller.actor, action=action, if_match=_version(if_match))
     return _answer(HTTPStatus.OK, show_job(after, clock.now()), {"ETag": f'"{after.version}"'})
 
 

@@ -40,7 +40,7 @@ class Storage(Construct):
         )
         jobs.add_global_secondary_index(
             index_name="by_owner",
-            partition_key=_text("owner_bucket"),
+            partition_key=_text("listing"),
             sort_key=_text("created_at"),
             projection_type=dynamodb.ProjectionType.INCLUDE,
             non_key_attributes=LISTED,

@@ -2,6 +2,7 @@
 fast tests use, is true of DynamoDB with its conditions and transactions, here in MiniStack."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -10,11 +11,11 @@ from duetime.memory_store import MemoryStore
 from duetime.store import Store
 
 from local.bare import bare_emulator
-from tests.tables import JOBS, RUNS, create_tables
+from tests.tables import JOBS, RECORDS, RUNS, create_tables
 
 
 @pytest.fixture(scope="session")
-def dynamo_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoStore]:
+def dynamo_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with bare_emulator(tmp_path_factory.mktemp("emulator")) as endpoint_url:
         client = boto3.client(
             "dynamodb",
@@ -24,7 +25,12 @@ def dynamo_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoSto
             aws_secret_access_key="test",
         )
         create_tables(client)
-        yield DynamoStore(client, jobs_table=JOBS, runs_table=RUNS)
+        yield client
+
+
+@pytest.fixture(scope="session")
+def dynamo_store(dynamo_client: Any) -> DynamoStore:
+    return DynamoStore(dynamo_client, jobs_table=JOBS, runs_table=RUNS, records_table=RECORDS)
 
 
 @pytest.fixture(params=["memory", "dynamo"])

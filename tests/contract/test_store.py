@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from duetime.audit import Event, Source
 from duetime.claiming import JUDGED
 from duetime.errors import TransientFailure
 from duetime.finishing import after_the_end, dead_lettered, dropped, failed, judged_at_the_end, succeeded
@@ -12,7 +13,7 @@ from duetime.pair import JobRun
 from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Run, RunKey
 from duetime.status import JobStatus, RunStatus
-from duetime.store import Move, Store
+from duetime.store import Move, NewJob, Once, Store
 from duetime.timing import CatchUp
 from duetime.watch import shard_of, watch_of
 
@@ -548,3 +549,90 @@ class TestDeadLetters:
         letter = self.letter(store, owner, 0)
         assert store.advance(letter, letter.evolve(status=RunStatus.QUEUED, deadline_at=LATER))
         assert store.dead_letters(owner, limit=3) == []
+
+
+class TestAudit:
+    def an_event(self, job_id: str, seconds: int = 0, **details: object) -> Event:
+        return Event(
+            job_id=job_id,
+            at=NOW + timedelta(seconds=seconds),
+            action="paused",
+            by="ann",
+            source=Source("203.0.113.7", "curl", "r-1"),
+            **details,  # type: ignore[arg-type]
+        )
+
+    def test_an_entry_reads_back_the_latest_first_and_by_the_page(self, store: Store) -> None:
+        job = a_job()
+        events = [
+            self.an_event(job.job_id, n, changes={"name": {"from": "a", "to": "b"}}, run_id="x", detail="d")
+            for n in range(5)
+        ]
+        for event in events:
+            assert store.note(event)
+        assert not store.note(events[0])
+        first = store.events(job.job_id, limit=3)
+        assert list(first.events) == events[:1:-1]
+        second = store.events(job.job_id, limit=3, before=first.next_before)
+        assert (list(second.events), second.next_before) == ([events[1], events[0]], None)
+
+    def test_a_change_and_its_entry_are_written_together_or_not_at_all(self, store: Store) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        paused = job.evolve(status=JobStatus.PAUSED, version=2)
+        event = self.an_event(job.job_id)
+        assert store.change(job, paused, event=event) is None
+        assert store.change(job, paused, event=self.an_event(job.job_id)) is not None
+        assert list(store.events(job.job_id, limit=9).events) == [event]
+
+    def test_a_run_moves_on_with_its_entry_or_not_at_all(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        after = dropped(seen.run, RunStatus.CANCELLED, "why", LATER)
+        event = self.an_event(seen.job.job_id)
+        assert store.advance(seen.run, after, event=event)
+        assert not store.advance(seen.run, after, event=self.an_event(seen.job.job_id))
+        assert list(store.events(seen.job.job_id, limit=9).events) == [event]
+
+    def test_the_end_of_a_pair_takes_its_entry_along(self, store: Store) -> None:
+        seen = held(store)
+        after = after_the_end(seen, succeeded(seen.run, None, NOW, LATER))
+        event = self.an_event(seen.job.job_id)
+        assert store.exchange(seen, after, judged_at_the_end(seen), event=event) is None
+        assert list(store.events(seen.job.job_id, limit=9).events) == [event]
+
+    def test_a_run_is_added_once_under_a_key(self, store: Store) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        once, event = Once(f"run#{job.job_id}", "key"), self.an_event(job.job_id)
+        first, second = a_run(job), a_run(job, at=LATER)
+        assert store.add_run_once(first, once, event=event) is None
+        assert store.add_run_once(second, once, event=self.an_event(job.job_id)) == first.run_id
+        assert store.list_runs(job.job_id, limit=9).runs == [first]
+        assert list(store.events(job.job_id, limit=9).events) == [event]
+
+
+class TestManyAtOnce:
+    def test_many_jobs_are_written_with_their_runs_and_what_is_there_is_told(self, store: Store) -> None:
+        jobs = [a_job(spec=a_spec(name=f"job {n}")) for n in range(120)]
+        new = [NewJob(job, [a_run(job)] if n % 2 else []) for n, job in enumerate(jobs)]
+        store.create(jobs[7], [])
+        answers = store.create_many(new)
+        assert [n for n, there in enumerate(answers) if there] == [7]
+        assert {job.job_id for job in store.load_jobs(job.job_id for job in jobs)} == {j.job_id for j in jobs}
+        assert store.list_runs(jobs[7].job_id, limit=5).runs == []
+        assert store.list_runs(jobs[9].job_id, limit=5).runs == [a_run(jobs[9])]
+
+
+class TestListingRuns:
+    def test_by_status_and_by_time(self, store: Store) -> None:
+        job = a_cron_job()
+        runs = [a_run(job, at=NOW + timedelta(minutes=n)) for n in range(30)]
+        store.create(job, runs)
+        for run in runs[::3]:
+            assert store.advance(run, dropped(run, RunStatus.SKIPPED, "why", LATER))
+        page = store.list_runs(job.job_id, limit=4, status=RunStatus.SKIPPED)
+        assert [run.run_id for run in page.runs] == [runs[n].run_id for n in (27, 24, 21, 18)]
+        rest = store.list_runs(job.job_id, limit=9, status=RunStatus.SKIPPED, before=page.next_before)
+        assert [run.run_id for run in rest.runs] == [runs[n].run_id for n in (15, 12, 9, 6, 3, 0)]
+        between = store.list_runs(job.job_id, limit=9, since=runs[3].run_id, before=runs[6].run_id)
+        assert [run.run_id for run in between.runs] == [runs[n].run_id for n in (5, 4, 3)]

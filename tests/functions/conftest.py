@@ -64,6 +64,8 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             "DUETIME_SPILL_BUCKET": "spill",
             "DUETIME_RUN_DAYS": "30",
             "DUETIME_RUN_LOG_DAYS": "30",
+            "DUETIME_EVENT_DAYS": "30",
+            "DUETIME_QUOTAS": json.dumps([{"principals": ["*"], "waiting_jobs": 1000}]),
             "DUETIME_DUE_QUEUE_URL": urls["due"],
             "DUETIME_HINT_LEAD_MS": "400",
             "DUETIME_WAKEUPS": json.dumps(_wakeups()),

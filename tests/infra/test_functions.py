@@ -37,7 +37,19 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("job_service", {*TABLES, "ALLOWED_TARGETS", "ADMINS", "WAKEUPS", "SPILL_BUCKET"}),
+        (
+            "job_service",
+            {
+                *TABLES,
+                "RECORDS_TABLE",
+                "EVENT_DAYS",
+                "QUOTAS",
+                "ALLOWED_TARGETS",
+                "ADMINS",
+                "WAKEUPS",
+                "SPILL_BUCKET",
+            },
+        ),
         ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
         ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET"}),

@@ -81,7 +81,8 @@ def test_job_service_writes_jobs_and_runs_and_sets_wake_ups(synthesised: Synthes
     assert synthesised.grants("JobServiceRole") == (
         names.log("JobService")
         | on_tables(("PutItem", "GetItem", "BatchGetItem", "UpdateItem"), names.jobs, names.runs)
-        | on_tables(("Query",), names.runs, f"{names.runs}/index/watch")
+        | on_tables(("Query",), names.runs, f"{names.runs}/index/watch", f"{names.jobs}/index/by_owner")
+        | on_tables(("PutItem",), names.records)
         | objects(synthesised, "PutObject", "GetObject")
         | wakeups(synthesised)
     )

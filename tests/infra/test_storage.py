@@ -26,7 +26,7 @@ def test_the_tables_have_these_keys_and_indexes(synthesised: Synthesised) -> Non
     assert shape(table(synthesised, "Jobs")) == {
         "": [("job_id", "S")],
         "waiting": [("shard", "N"), ("next_run_at", "S")],
-        "by_owner": [("owner_bucket", "S"), ("created_at", "S")],
+        "by_owner": [("listing", "S"), ("created_at", "S")],
     }
     assert shape(table(synthesised, "Runs")) == {
         "": [("job_id", "S"), ("run_id", "S")],
@@ -72,7 +72,7 @@ def test_indexes_project_only_what_seldom_changes(synthesised: Synthesised) -> N
     }
     assert projections == {
         "waiting": ("KEYS_ONLY", None),
-        "by_owner": ("INCLUDE", ["name", "status", "schedule_type", "priority", "tags", "owner"]),
+        "by_owner": ("INCLUDE", ["name", "status", "schedule_type", "priority", "tags", "last_outcome"]),
         "watch": (
             "INCLUDE",
             ["status", "owner", "executor_id", "priority", "due_at", "not_before", "generation"],

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from duetime import changing
+from duetime.admission import Admission
+from duetime.audit import Action, Actor
 from duetime.claiming import Verdict, judge
 from duetime.clock import ManualClock
 from duetime.errors import Conflict, InvalidField, Stale, Unavailable
@@ -20,7 +22,7 @@ from duetime.submission import Intake
 from duetime.targets import AllowedTargets, Rule
 from duetime.timing import CatchUp
 
-from tests.factories import OWNER, a_cron_job, a_job, a_spec, a_timing
+from tests.factories import ME, a_cron_job, a_job, a_spec, a_timing
 from tests.inline import Minutes
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
@@ -36,7 +38,9 @@ class Scene:
         self.clock = ManualClock(now)
         self.store = MemoryStore()
         self.wakeups = Minutes()
-        self.intake = Intake(self.store, self.wakeups, self.clock, ALLOWED)
+        self.intake = Intake(
+            self.store, self.wakeups, self.clock, ALLOWED, Admission(self.store, (), self.clock)
+        )
         self.changes = changing.Changes(self.intake)
         self.job_id = job.job_id
         self.store.create(job, [])
@@ -59,7 +63,7 @@ class Scene:
         self.store.move_on([Move(job, made.job)])
 
     def do(self, change: changing.Change, **options: Any) -> Job:
-        return self.changes.apply(self.job, change, by=OWNER, **options)
+        return self.changes.apply(self.job, change, actor=ME, action=Action.CHANGED, **options)
 
     def update(self, **spec_changes: Any) -> Job:
         return self.do(changing.update(lambda job: replace(job.spec, **spec_changes), self.intake))
@@ -281,7 +285,7 @@ class TestAgainstOthers:
         outdated = scene.job
         scene.update(name="another")
         rename = changing.update(lambda job: replace(job.spec, tags=("x",)), scene.intake)
-        after = scene.changes.apply(outdated, rename, by="somebody")
+        after = scene.changes.apply(outdated, rename, actor=Actor("somebody"), action=Action.CHANGED)
         assert (after.spec.name, after.spec.tags, after.updated_by) == ("another", ("x",), "somebody")
 
     def test_a_caller_who_insists_on_a_version_is_told_that_it_is_no_more(self) -> None:
@@ -293,7 +297,7 @@ class TestAgainstOthers:
 
     def test_a_job_that_others_change_at_every_try_is_a_conflict(self) -> None:
         scene = Scene(a_cron_job(next_run_at=NOON + seconds(60)))
-        scene.store.change = lambda seen, after, runs=(): seen  # type: ignore[method-assign]
+        scene.store.change = lambda seen, after, runs=(), *, event=None: seen  # type: ignore[method-assign]
         with pytest.raises(Conflict, match="changed by others"):
             scene.do(changing.pause)
 
@@ -302,27 +306,27 @@ class TestRunNow:
     @pytest.mark.parametrize("status", [JobStatus.SCHEDULED, JobStatus.PAUSED, JobStatus.COMPLETED])
     def test_a_manual_run_needs_no_schedule(self, status: JobStatus) -> None:
         scene = Scene(a_cron_job(next_run_at=NOON + seconds(60), status=status))
-        run = scene.changes.run_now(scene.job)
+        run = scene.changes.run_now(scene.job, ME)
         assert (run.manual, run.due_at, run.status) == (True, NOON, RunStatus.QUEUED)
         assert scene.wanted() == [NOON]
         assert scene.job.next_run_at == NOON + seconds(60)
 
     def test_two_in_the_same_millisecond_are_two(self) -> None:
         scene = Scene(a_cron_job(next_run_at=NOON + seconds(60)))
-        assert scene.changes.run_now(scene.job).run_id != scene.changes.run_now(scene.job).run_id
+        assert scene.changes.run_now(scene.job, ME).run_id != scene.changes.run_now(scene.job, ME).run_id
 
     def test_a_cancelled_job_does_not_run(self) -> None:
         with pytest.raises(Conflict, match="the job is CANCELLED"):
-            Scene(job := a_cron_job(status=JobStatus.CANCELLED)).changes.run_now(job)
+            Scene(job := a_cron_job(status=JobStatus.CANCELLED)).changes.run_now(job, ME)
 
     def test_a_job_cancelled_at_that_moment_does_not_run(self) -> None:
         scene = Scene(a_cron_job(next_run_at=NOON + seconds(60)))
-        run = scene.changes.run_now(scene.job)
+        run = scene.changes.run_now(scene.job, ME)
         scene.do(changing.cancel)
         assert judge(*JobRun(scene.job, run)).verdict is Verdict.UNWANTED
 
     def test_it_runs_though_nothing_could_be_woken_for_its_rescue(self) -> None:
         scene = Scene(a_cron_job(next_run_at=NOON + seconds(60)))
         scene.wakeups.broken = True
-        scene.changes.run_now(scene.job)
+        scene.changes.run_now(scene.job, ME)
         assert scene.wanted() == [NOON]

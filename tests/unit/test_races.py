@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from duetime import changing
+from duetime.admission import Admission
+from duetime.audit import Action
 from duetime.claiming import claimed
 from duetime.clock import ManualClock
 from duetime.errors import InvalidField, TransientFailure
@@ -24,7 +26,7 @@ from duetime.tasks import AttemptContext
 from duetime.timing import CatchUp
 from duetime.turns import call_waiting
 
-from tests.factories import NOW, OWNER, a_cron_job, a_job, a_run, a_spec, a_timing
+from tests.factories import ME, NOW, a_cron_job, a_job, a_run, a_spec, a_timing
 from tests.inline import DueMessages, Inline, Minutes
 from tests.workers import a_worker
 
@@ -39,7 +41,9 @@ def seconds(count: float) -> timedelta:
 class Scene:
     def __init__(self, job: Job, now: datetime = NOON) -> None:
         self.clock, self.store = ManualClock(now), MemoryStore()
-        self.intake = Intake(self.store, Minutes(), self.clock, ALLOWED)
+        self.intake = Intake(
+            self.store, Minutes(), self.clock, ALLOWED, Admission(self.store, (), self.clock)
+        )
         self.changes = changing.Changes(self.intake)
         self.job_id = job.job_id
         self.store.create(job, [])
@@ -74,7 +78,7 @@ class Scene:
                 self.work(run)
 
     def do(self, change: changing.Change, job: Job | None = None) -> Job:
-        return self.changes.apply(job or self.job, change, by=OWNER)
+        return self.changes.apply(job or self.job, change, actor=ME, action=Action.CHANGED)
 
     def update(self, **spec_changes: Any) -> Job:
         return self.do(changing.update(lambda job: replace(job.spec, **spec_changes), self.intake))

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
+from duetime.audit import Actor
 from duetime.blobs import MemoryBlobs
 from duetime.callback_tokens import digest_of
 from duetime.callbacks import Callbacks
@@ -29,6 +30,8 @@ from duetime.work_reports import TooSoon, WorkReports
 
 from tests.factories import NOW, a_cron_job, a_pair, a_run, a_spec
 from tests.workers import a_worker
+
+ANN = Actor("ann")
 
 TOKEN = "the attempt's secret"
 MINUTE = timedelta(minutes=1)
@@ -187,7 +190,7 @@ class TestElsewhere:
 
     def test_cancelled_work_is_really_stopped(self) -> None:
         scene = Scene(elsewhere=True, handle=True)
-        scene.control.cancel(scene.key, "ann")
+        scene.control.cancel(scene.key, ANN)
         assert scene.run.deadline_at == NOW
         run = scene.rescue(timedelta(seconds=1))
         assert run is not None
@@ -233,7 +236,7 @@ class TestCallbacks:
 
     def test_a_heartbeat_tells_that_cancellation_was_asked_for_and_does_not_put_it_off(self) -> None:
         scene = self.scene()
-        scene.control.cancel(scene.key, "ann")
+        scene.control.cancel(scene.key, ANN)
         scene.clock.advance(timedelta(seconds=5))
         run = scene.callbacks.heartbeat(scene.key, TOKEN)
         assert (run.cancel_requested, run.deadline_at) == ("ann", NOW)
@@ -358,14 +361,14 @@ class TestRunControl:
         job = a_cron_job()
         run = a_run(job)
         scene.store.create(job, [run])
-        after = scene.control.cancel(run.key, "ann")
+        after = scene.control.cancel(run.key, ANN)
         assert (after.status, after.error_message) == (RunStatus.CANCELLED, "it was cancelled by ann")
-        assert scene.control.cancel(run.key, "bob") == after
+        assert scene.control.cancel(run.key, Actor("bob")) == after
 
     def test_a_run_under_way_is_told_to(self) -> None:
         scene = Scene()
         lease = scene.run.deadline_at
-        after = scene.control.cancel(scene.key, "ann")
+        after = scene.control.cancel(scene.key, ANN)
         assert (after.status, after.cancel_requested, after.deadline_at) == (RunStatus.RUNNING, "ann", lease)
 
     def test_cancelling_a_job_cancels_all_that_is_open_of_it(self) -> None:
@@ -378,7 +381,7 @@ class TestRunControl:
             assert store.exchange(seen, claimed(seen, "w", NOW), JUDGED) is None
         there = store.get_job(job.job_id)
         assert there is not None
-        RunControl(store, clock).cancel_all(there, "ann")
+        RunControl(store, clock).cancel_all(there, ANN)
         found = [store.get_run(run.key) for run in runs]
         assert [(run and run.status, run and run.cancel_requested) for run in found] == [
             (RunStatus.RUNNING, "ann"),
@@ -398,10 +401,10 @@ class TestRunControl:
         seen = self.dead(status=JobStatus.COMPLETED)
         store, clock = MemoryStore(), ManualClock(NOW)
         store.create(seen.job, [seen.run])
-        after = RunControl(store, clock).redrive(seen)
+        after = RunControl(store, clock).redrive(seen, ANN)
         assert after is not None
         assert (after.status, after.attempt, after.max_attempt) == (RunStatus.QUEUED, 4, 8)
-        assert RunControl(store, clock).redrive(seen) is None
+        assert RunControl(store, clock).redrive(seen, ANN) is None
         a_worker(store, clock).work(store.load([seen.run.key])[seen.run.key])
         done = store.get_run(seen.run.key)
         assert done is not None
@@ -409,7 +412,7 @@ class TestRunControl:
 
     def test_a_dead_letter_of_a_cancelled_job_stays_dead(self) -> None:
         with pytest.raises(Conflict, match="CANCELLED"):
-            RunControl(MemoryStore(), ManualClock(NOW)).redrive(self.dead(status=JobStatus.CANCELLED))
+            RunControl(MemoryStore(), ManualClock(NOW)).redrive(self.dead(status=JobStatus.CANCELLED), ANN)
 
     @pytest.mark.parametrize("status", [RunStatus.FAILED, RunStatus.DEAD_LETTERED])
     def test_a_run_that_has_failed_cannot_be_cancelled(self, status: RunStatus) -> None:
@@ -417,4 +420,4 @@ class TestRunControl:
         store = MemoryStore()
         store.create(job, [replace(run, status=status)])
         with pytest.raises(Conflict, match="cannot be cancelled"):
-            RunControl(store, ManualClock(NOW)).cancel(run.key, "ann")
+            RunControl(store, ManualClock(NOW)).cancel(run.key, ANN)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from duetime.admission import Admission
 from duetime.clock import ManualClock
 from duetime.errors import Conflict, InvalidField, Unavailable
 from duetime.job import Job
@@ -13,7 +14,7 @@ from duetime.submission import Intake
 from duetime.targets import AllowedTargets, Rule
 from duetime.timing import Timing
 
-from tests.factories import OWNER, a_spec, a_timing
+from tests.factories import ME, a_spec, a_timing
 from tests.inline import Minutes
 
 NOON = datetime(2026, 11, 18, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -23,11 +24,13 @@ ALLOWED = AllowedTargets((Rule(python=("duetime_examples.*",)),))
 class Scene:
     def __init__(self) -> None:
         self.store, self.wakeups, self.clock = MemoryStore(), Minutes(), ManualClock(NOON)
-        self.intake = Intake(self.store, self.wakeups, self.clock, ALLOWED)
+        self.intake = Intake(
+            self.store, self.wakeups, self.clock, ALLOWED, Admission(self.store, (), self.clock)
+        )
 
     def submit(self, timing: Timing, key: str | None = None, **request: Any) -> Job:
         body = request or {"timing": str(timing)}
-        submission = self.intake.submit(a_spec(timing=timing), owner=OWNER, request=body, idempotency_key=key)
+        submission = self.intake.submit(a_spec(timing=timing), by=ME, request=body, idempotency_key=key)
         return submission.job
 
     def due_times(self, job: Job) -> list[datetime]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from duetime import changing
+from duetime.audit import Event
 from duetime.clock import ManualClock
 from duetime.due_messages import SweepShard
 from duetime.job import Job
@@ -216,10 +217,10 @@ class TestFailures:
         scene = Scene(bad, good)
         add = scene.store.add_run
 
-        def refuse(run: Run) -> bool:
+        def refuse(run: Run, *, event: Event | None = None) -> bool:
             if run.job_id == bad.job_id:
                 raise RuntimeError("throttled")
-            return add(run)
+            return add(run, event=event)
 
         scene.store.add_run = refuse  # type: ignore[method-assign]
         report = scene.sweep()

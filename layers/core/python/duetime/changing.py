@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from duetime.audit import Action, Actor, changes_between
 from duetime.errors import Conflict, Stale
 from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done
 from duetime.planning import Agenda, Plan, plan
-from duetime.run import Run, manual_run
+from duetime.run import Run, RunKey, manual_run
 from duetime.schedules import jitter_for
 from duetime.status import JobStatus
+from duetime.store import Once
 from duetime.submission import Intake, require_sense, waiting_from
 from duetime.tasks import check_task
 from duetime.timing import ScheduleType, Timing
@@ -34,30 +36,45 @@ Change = Callable[[Job, str, datetime], Plan]
 class Changes:
     intake: Intake
 
-    def apply(self, job: Job, change: Change, *, by: str, if_match: int | None = None) -> Job:
+    def apply(
+        self, job: Job, change: Change, *, actor: Actor, action: Action, if_match: int | None = None
+    ) -> Job:
         """The job as it became. Nobody else's change is overwritten: what they wrote is read and changed anew, unless
         the caller insists on the version that it saw."""
         for _ in range(_TRIES):
             if if_match is not None and job.version != if_match:
                 raise Stale(f"the job is at version {job.version} and not at {if_match}: read it again")
-            made = change(job, by, self.intake.clock.now())
+            now = self.intake.clock.now()
+            made = change(job, actor.principal, now)
             if made.job == job:
                 return job
             self.intake.wake_for(made)
-            there = self.intake.store.change(job, made.job, made.runs)
+            event = actor.did(action, job.job_id, now, changes=changes_between(job, made.job) or None)
+            there = self.intake.store.change(job, made.job, made.runs, event=event)
             if there is None:
                 return made.job
             job = there
         raise Conflict("the job is being changed by others at this moment: try again")
 
-    def run_now(self, job: Job) -> Run:
-        """Nothing of the job is written: if it is cancelled at this moment, the claim sees to it."""
+    def run_now(self, job: Job, actor: Actor, idempotency_key: str | None = None) -> Run:
+        """Nothing of the job is written: if it is cancelled at this moment, the claim sees to it. Under a key that was
+        used before, the first run."""
         if job.status is JobStatus.CANCELLED:
             raise Conflict("the job is CANCELLED, and will not run again: make a new job")
-        run = manual_run(job, self.intake.clock.now(), secrets.token_hex(4))
+        now, store = self.intake.clock.now(), self.intake.store
+        run = manual_run(job, now, secrets.token_hex(4))
+        event = actor.did(Action.RAN, job.job_id, now, run_id=run.run_id)
         self.intake.wake_for_open([run])
-        self.intake.store.add_run(run)
-        return run
+        if idempotency_key is None:
+            store.add_run(run, event=event)
+            return run
+        first = store.add_run_once(run, Once(f"run#{job.job_id}", idempotency_key), event=event)
+        if first is None:
+            return run
+        there = store.get_run(RunKey(job.job_id, first))
+        if there is None:
+            raise Conflict("the Idempotency-Key was used for a run that is no longer kept: use a new one")
+        return there
 
 
 def pause(job: Job, by: str, now: datetime) -> Plan:

@@ -22,15 +22,12 @@ from duetime.dynamo_values import (
     write_fields,
 )
 from duetime.job import Job, JobSpec, Overlap, Priority
+from duetime.listing import part_of
 from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Attempt, AttemptOutcome, Run, RunKey
 from duetime.status import JobStatus, RunStatus
 from duetime.timing import CatchUp, ScheduleType, Timing
-from duetime.watch import shard_of, spread, watch_of
-
-OWNER_BUCKETS: Final = 32
-"""One owner may submit 10,000 jobs a second and each job is written to the listing twice: at most 1,000 writes a
-second fall on one key value."""
+from duetime.watch import shard_of, watch_of
 
 _TIMING: Final[Mapping[str, Kind]] = {
     "schedule_type": enum(ScheduleType),
@@ -83,6 +80,7 @@ _JOB: Final[Mapping[str, Kind]] = {
     "succeeded": NUMBER,
     "failed": NUMBER,
     "last_outcome": enum(RunStatus),
+    "created_from": TEXT,
     "request_digest": TEXT,
 }
 _ATTEMPT: Final[Mapping[str, Kind]] = {
@@ -142,7 +140,7 @@ def job_to_item(job: Job) -> Item:
     item = _without_defaults(write_fields(spec.timing, _TIMING), _DEFAULTS_OF_TIMING)
     item |= _without_defaults(write_fields(spec, _SPEC), _DEFAULTS_OF_SPEC)
     item |= _without_defaults(write_fields(job, _JOB), _DEFAULTS_OF_JOB)
-    item["owner_bucket"] = to_value(f"{job.owner}#{spread(job.job_id, OWNER_BUCKETS)}")
+    item["listing"] = to_value(part_of(job).key)
     if job.waits:
         # The index of waiting jobs holds an item that has both its keys; a paused job keeps only the time.
         item["shard"] = to_value(shard_of(job.job_id))

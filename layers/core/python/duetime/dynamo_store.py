@@ -1,10 +1,13 @@
 """The store on DynamoDB. Only a failed condition is translated, to a result; everything else rises."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from duetime.audit import Event, EventPage
+from duetime.dynamo_events import event_to_item, read_events
 from duetime.dynamo_items import item_to_job, item_to_run, job_key, job_to_item, run_key, run_to_item
 from duetime.dynamo_values import Item, Value, to_value
 from duetime.dynamo_writes import (
@@ -26,6 +29,8 @@ from duetime.status import FINAL, RunStatus
 from duetime.store import (
     TALLIES,
     Move,
+    NewJob,
+    Once,
     RunPage,
     WaitingJob,
     WatchedRun,
@@ -38,7 +43,16 @@ from duetime.watch import DEAD_SPREAD, dead_key, open_key, shard_of
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+KEYS_KEPT_FOR: Final = timedelta(days=7)
+"""How long a repeated request for a run is known as such."""
+
 _GET_LIMIT: Final = 100
+_TRANSACTION_LIMIT: Final = 100
+_TRANSACTION_BYTES: Final = 3_500_000
+_FILTERED_PAGE: Final = 500
+# Every run's id begins with a digit.
+_LOWEST: Final = "0"
+_HIGHEST: Final = "~"
 _STATEMENT_LIMIT: Final = 25
 _QUEUED_PAGE: Final = 100
 _WAITING_INDEX: Final = "waiting"
@@ -52,12 +66,16 @@ class DynamoStore:
         *,
         jobs_table: str,
         runs_table: str,
+        records_table: str = "",
         runs_kept_for: timedelta | None = None,
+        events_kept_for: timedelta | None = None,
     ) -> None:
         self._client = client
         self._jobs = jobs_table
         self._runs = runs_table
+        self._records = records_table
         self._runs_kept_for = runs_kept_for
+        self._events_kept_for = events_kept_for
 
     def create(self, job: Job, runs: Sequence[Run]) -> Job | None:
         try:
@@ -69,6 +87,12 @@ class DynamoStore:
             return item_to_job(existing)
         return None
 
+    def create_many(self, new: Sequence[NewJob]) -> Sequence[Job | None]:
+        results: dict[str, Job | None] = {}
+        for group in _groups(new):
+            results |= self._create_group(group)
+        return [results[job.job_id] for job, _ in new]
+
     def get_job(self, job_id: str) -> Job | None:
         answer = self._client.get_item(TableName=self._jobs, Key=job_key(job_id), ConsistentRead=True)
         return item_to_job(answer["Item"]) if "Item" in answer else None
@@ -77,22 +101,38 @@ class DynamoStore:
         answer = self._client.get_item(TableName=self._runs, Key=run_key(key), ConsistentRead=True)
         return item_to_run(answer["Item"]) if "Item" in answer else None
 
-    def list_runs(self, job_id: str, *, limit: int, before: str | None = None) -> RunPage:
-        bounds = {":job_id": job_id} if before is None else {":job_id": job_id, ":before": before}
-        answer = self._client.query(
+    def list_runs(
+        self,
+        job_id: str,
+        *,
+        limit: int,
+        before: str | None = None,
+        since: str | None = None,
+        status: RunStatus | None = None,
+    ) -> RunPage:
+        values = {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
+        wanted: dict[str, Any] = {}
+        if status:
+            values[":status"] = status
+            wanted = {
+                "FilterExpression": "#status = :status",
+                "ExpressionAttributeNames": {"#status": "status"},
+            }
+        pages = self._client.get_paginator("query").paginate(
             TableName=self._runs,
-            KeyConditionExpression=" AND ".join(["job_id = :job_id", "run_id < :before"][: len(bounds)]),
-            ExpressionAttributeValues={name: to_value(value) for name, value in bounds.items()},
+            # Both ends are included; what is at `before` itself is left out below.
+            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :before",
+            ExpressionAttributeValues={name: to_value(value) for name, value in values.items()},
             ScanIndexForward=False,
             ConsistentRead=True,
-            # One more than asked for tells whether there is another page.
-            Limit=limit + 1,
+            PaginationConfig={"PageSize": max(limit + 2, _FILTERED_PAGE if status else 0)},
+            **wanted,
         )
-        runs = [item_to_run(item) for item in answer["Items"]]
-        page = runs[:limit]
-        # DynamoDB also ends a page at 1 MB, before the limit.
-        more = len(runs) > limit or "LastEvaluatedKey" in answer
-        return RunPage(page, page[-1].run_id if more else None)
+        items = (item for page in pages for item in page["Items"])
+        runs = (item_to_run(item) for item in items if item["run_id"]["S"] != before)
+        # One more than asked for tells whether there is another page.
+        found = list(islice(runs, limit + 1))
+        return RunPage(found[:limit], found[limit - 1].run_id if len(found) > limit else None)
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         pages = self._client.get_paginator("query").paginate(
@@ -128,13 +168,12 @@ class DynamoStore:
         items = self._get_all([(self._jobs, job_key(job_id)) for job_id in dict.fromkeys(job_ids)])
         return [item_to_job(item) for item in items[self._jobs]]
 
-    def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
+    def change(
+        self, seen: Job, after: Job, runs: Sequence[Run] = (), *, event: Event | None = None
+    ) -> Job | None:
         write = self._update_job(seen, after, judged_by_change(after))
         try:
-            if runs:
-                transact(self._client, [{"Update": write.request()}, *self._puts(runs)])
-            else:
-                update(self._client, write)
+            self._write(write, [*self._puts(runs), *self._puts_of(event)])
         except ConditionFailed as failure:
             if failure.failed_at(0):
                 there = failure.items[0]
@@ -142,26 +181,31 @@ class DynamoStore:
                 return item_to_job(there)
             # A sweep that died, or is not done, had written some of the runs already: what is planned is planned.
             new = [run for position, run in enumerate(runs, 1) if not failure.failed_at(position)]
-            return self.change(seen, after, new)
+            return self.change(seen, after, new, event=event)
         return None
 
     def exchange(
-        self, seen: JobRun, after: JobRun, judged: Collection[str], *, by_holder: bool = False
+        self,
+        seen: JobRun,
+        after: JobRun,
+        judged: Collection[str],
+        *,
+        by_holder: bool = False,
+        event: Event | None = None,
     ) -> JobRun | None:
         run = self._update_run(seen.run, after.run, by_holder)
         job = self._update_job(seen.job, after.job, judged)
         try:
-            if job.difference:
-                # The run first: it is what most lost races are about.
-                transact(self._client, [{"Update": run.request()}, {"Update": job.request()}])
-            else:
-                update(self._client, run)
+            # The run first: it is what most lost races are about.
+            self._write(
+                run, [*([{"Update": job.request()}] if job.difference else []), *self._puts_of(event)]
+            )
         except ConditionFailed:
             return self.load([seen.run.key])[seen.run.key]
         return None
 
-    def advance(self, seen: Run, after: Run, *, by_holder: bool = False) -> bool:
-        return self._try(self._update_run(seen, after, by_holder))
+    def advance(self, seen: Run, after: Run, *, by_holder: bool = False, event: Event | None = None) -> bool:
+        return self._try(self._update_run(seen, after, by_holder), self._puts_of(event))
 
     def renew(self, held: Run, deadline_at: datetime) -> Run | None:
         write = self._update_run(held, held.evolve(deadline_at=deadline_at), by_holder=True)
@@ -195,9 +239,41 @@ class DynamoStore:
         )
         return [WaitingJob(parse_instant(i["next_run_at"]["S"]), i["job_id"]["S"]) for i in answer["Items"]]
 
-    def add_run(self, run: Run) -> bool:
+    def add_run(self, run: Run, *, event: Event | None = None) -> bool:
+        request = put_new(self._runs, self._run_item(run), "run_id")
         try:
-            put(self._client, put_new(self._runs, self._run_item(run), "run_id"))
+            if event:
+                transact(self._client, [{"Put": request}, *self._puts_of(event)])
+            else:
+                put(self._client, request)
+        except ConditionFailed:
+            return False
+        return True
+
+    def add_run_once(self, run: Run, once: Once, *, event: Event) -> str | None:
+        memo = {
+            "subject": to_value(f"once#{once.scope}"),
+            "entry": to_value(once.key),
+            "run_id": to_value(run.run_id),
+            "expires_at": to_value(int((event.at + KEYS_KEPT_FOR).timestamp())),
+        }
+        writes = [{"Put": put_new(self._records, memo, "subject")}, *self._puts([run]), *self._puts_of(event)]
+        try:
+            transact(self._client, writes)
+        except ConditionFailed as failure:
+            first = failure.items[0]
+            assert first is not None
+            run_id: str = first["run_id"]["S"]
+            return run_id
+        return None
+
+    def events(self, job_id: str, *, limit: int, before: str | None = None) -> EventPage:
+        return read_events(self._client, self._records, job_id, limit=limit, before=before)
+
+    def note(self, event: Event) -> bool:
+        item = event_to_item(event, self._events_kept_for)
+        try:
+            put(self._client, put_new(self._records, item, "subject"))
         except ConditionFailed:
             return False
         return True
@@ -255,9 +331,49 @@ class DynamoStore:
     def _puts(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
         return [{"Put": put_new(self._runs, self._run_item(run), "run_id")} for run in runs]
 
-    def _try(self, write: Update) -> bool:
-        try:
+    def _puts_of(self, event: Event | None) -> list[dict[str, Any]]:
+        if event is None:
+            return []
+        item = event_to_item(event, self._events_kept_for)
+        return [{"Put": {"TableName": self._records, "Item": item}}]
+
+    def _create_group(self, group: Sequence[NewJob]) -> dict[str, Job | None]:
+        """In one transaction; what is there already is left out of the next try."""
+        results: dict[str, Job | None] = {}
+        missing = list(group)
+        while missing:
+            writes = [self._new_writes(new) for new in missing]
+            try:
+                transact(self._client, [write for each in writes for write in each])
+            except ConditionFailed as failure:
+                position = 0
+                still_missing = []
+                for new, each in zip(missing, writes, strict=True):
+                    there = failure.items[position] if failure.failed_at(position) else None
+                    if there is None:
+                        still_missing.append(new)
+                    else:
+                        results[new.job.job_id] = item_to_job(there)
+                    position += len(each)
+                missing = still_missing
+            else:
+                return results | {new.job.job_id: None for new in missing}
+        return results
+
+    def _new_writes(self, new: NewJob) -> list[dict[str, Any]]:
+        put_job = put_new(self._jobs, job_to_item(new.job), "job_id")
+        return [{"Put": put_job}, *self._puts(new.runs)]
+
+    def _write(self, write: Update, others: Sequence[dict[str, Any]]) -> None:
+        """Alone it needs no transaction, which would cost twice as much."""
+        if others:
+            transact(self._client, [{"Update": write.request()}, *others])
+        else:
             update(self._client, write)
+
+    def _try(self, write: Update, others: Sequence[dict[str, Any]] = ()) -> bool:
+        try:
+            self._write(write, others)
         except ConditionFailed:
             return False
         return True
@@ -297,6 +413,23 @@ class DynamoStore:
                     items[table] += found
                 request = dict(answer.get("UnprocessedKeys", {}))
         return items
+
+
+def _groups(new: Sequence[NewJob]) -> Iterable[Sequence[NewJob]]:
+    """As many jobs, with their runs, as one transaction takes."""
+    group: list[NewJob] = []
+    writes = size = 0
+    for each in new:
+        cost = 1 + len(each.runs)
+        # What an item weighs as JSON is no less than what DynamoDB counts.
+        weight = len(json.dumps(job_to_item(each.job)))
+        if group and (writes + cost > _TRANSACTION_LIMIT or size + weight > _TRANSACTION_BYTES):
+            yield group
+            group, writes, size = [], 0, 0
+        group.append(each)
+        writes, size = writes + cost, size + weight
+    if group:
+        yield group
 
 
 def _guard(before: Item, names: Collection[str]) -> dict[str, Value | None]:

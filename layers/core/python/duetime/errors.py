@@ -6,6 +6,7 @@ DuetimeError
 │   ├── NotFound            no such thing, or not the caller's to see
 │   ├── Conflict            it contradicts what is already there
 │   ├── Stale               the caller's If-Match names a version that is no more
+│   ├── TooMany             a quota is used up
 │   ├── NotIdentified       the request carries no verified identity
 │   └── Unavailable         not now, but later: nothing was done, the same request may be repeated
 ├── TaskError               an attempt did not succeed
@@ -55,6 +56,12 @@ class NotIdentified(RequestError):
 
 class Unavailable(RequestError):
     """Not the caller's fault, but theirs to repeat: a 503 with Retry-After."""
+
+
+class TooMany(RequestError):
+    def __init__(self, message: str, *, retry_after: timedelta) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class TaskError(DuetimeError):

@@ -84,6 +84,8 @@ class Job:
     succeeded: int = 0
     failed: int = 0
     last_outcome: RunStatus | None = None
+    # The address that it was submitted from.
+    created_from: str | None = None
     # Tells a repeated request from a different one under the same Idempotency-Key.
     request_digest: str | None = None
 

@@ -6,13 +6,17 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
+from duetime.audit import Event, EventPage
 from duetime.job import Job
+from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWay, part_of
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import RunStatus
 from duetime.store import (
     TALLIES,
     Move,
+    NewJob,
+    Once,
     RunPage,
     WaitingJob,
     WatchedRun,
@@ -27,6 +31,9 @@ class MemoryStore:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._runs: dict[RunKey, Run] = {}
+        self._events: dict[str, dict[str, Event]] = {}
+        self._once: dict[Once, str] = {}
+        self._owners: set[str] = set()
         # Each verb is atomic, as DynamoDB's conditional writes and transactions are.
         self._lock = threading.RLock()
 
@@ -38,17 +45,29 @@ class MemoryStore:
             self._runs.update({run.key: run for run in runs})
             return None
 
+    def create_many(self, new: Sequence[NewJob]) -> Sequence[Job | None]:
+        return [self.create(job, runs) for job, runs in new]
+
     def get_job(self, job_id: str) -> Job | None:
         return self._jobs.get(job_id)
 
     def get_run(self, key: RunKey) -> Run | None:
         return self._runs.get(key)
 
-    def list_runs(self, job_id: str, *, limit: int, before: str | None = None) -> RunPage:
+    def list_runs(
+        self,
+        job_id: str,
+        *,
+        limit: int,
+        before: str | None = None,
+        since: str | None = None,
+        status: RunStatus | None = None,
+    ) -> RunPage:
         with self._lock:
             runs = [run for run in self._runs.values() if run.job_id == job_id]
+        wanted = [run for run in runs if status in (None, run.status) and run.run_id >= (since or "")]
         earlier = sorted(
-            (run for run in runs if before is None or run.run_id < before),
+            (run for run in wanted if before is None or run.run_id < before),
             key=lambda run: run.run_id,
             reverse=True,
         )
@@ -73,31 +92,41 @@ class MemoryStore:
         with self._lock:
             return [self._jobs[job_id] for job_id in dict.fromkeys(job_ids) if job_id in self._jobs]
 
-    def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
+    def change(
+        self, seen: Job, after: Job, runs: Sequence[Run] = (), *, event: Event | None = None
+    ) -> Job | None:
         with self._lock:
             if not self.adjust(seen, after, judged_by_change(after)):
                 return self._jobs[seen.job_id]
             for run in runs:
                 self.add_run(run)
+            self._keep(event)
             return None
 
     def exchange(
-        self, seen: JobRun, after: JobRun, judged: Collection[str], *, by_holder: bool = False
+        self,
+        seen: JobRun,
+        after: JobRun,
+        judged: Collection[str],
+        *,
+        by_holder: bool = False,
+        event: Event | None = None,
     ) -> JobRun | None:
         with self._lock:
             there = JobRun(self._jobs[seen.job.job_id], self._runs[seen.run.key])
             job_holds = seen.job == after.job or _same(seen.job, there.job, judged)
-            if not job_holds or not self.advance(seen.run, after.run, by_holder=by_holder):
+            if not job_holds or not self.advance(seen.run, after.run, by_holder=by_holder, event=event):
                 return there
             self._jobs[seen.job.job_id] = _with_difference(there.job, seen.job, after.job)
             return None
 
-    def advance(self, seen: Run, after: Run, *, by_holder: bool = False) -> bool:
+    def advance(self, seen: Run, after: Run, *, by_holder: bool = False, event: Event | None = None) -> bool:
         with self._lock:
             there = self._runs[seen.key]
             if not _same(seen, there, guarded_fields(by_holder)):
                 return False
             self._runs[seen.key] = replace(there, **_difference(seen, after))
+            self._keep(event)
             return True
 
     def renew(self, held: Run, deadline_at: datetime) -> Run | None:
@@ -123,12 +152,80 @@ class MemoryStore:
             ]
         return sorted(place for place in found if after is None or place > after)[:limit]
 
-    def add_run(self, run: Run) -> bool:
+    def add_run(self, run: Run, *, event: Event | None = None) -> bool:
         with self._lock:
-            return self._runs.setdefault(run.key, run) is run
+            is_new = self._runs.setdefault(run.key, run) is run
+            self._keep(event if is_new else None)
+            return is_new
+
+    def add_run_once(self, run: Run, once: Once, *, event: Event) -> str | None:
+        with self._lock:
+            if first := self._once.get(once):
+                return first
+            self._once[once] = run.run_id
+            self.add_run(run, event=event)
+            return None
 
     def move_on(self, moves: Sequence[Move]) -> Collection[str]:
         return [move.seen.job_id for move in moves if not self._move(move)]
+
+    def listed(
+        self,
+        part: Part,
+        criteria: Criteria,
+        *,
+        limit: int,
+        newest: datetime | None = None,
+        behind: Listed | None = None,
+    ) -> ListedPage:
+        with self._lock:
+            jobs = [job for job in self._jobs.values() if part_of(job) == part]
+        if newest:
+            jobs = [job for job in jobs if job.created_at <= newest]
+        entries = sorted(
+            ((Listed(job.created_at, job.job_id), job) for job in jobs),
+            key=lambda entry: entry[0],
+            reverse=True,
+        )
+        ahead = [entry for entry in entries if behind is None or entry[0] < behind]
+        read = ahead[:limit]
+        until = read[-1][0] if len(ahead) > limit else None
+        return ListedPage([place for place, job in read if criteria.fits(job)], len(read), until)
+
+    def count_listed(self, part: Part, *, limit: int) -> int:
+        with self._lock:
+            return min(limit, sum(part_of(job) == part for job in self._jobs.values()))
+
+    def under_way(self, slot: int, *, owner: str | None = None) -> Sequence[UnderWay]:
+        with self._lock:
+            runs = [run for run in self._runs.values() if run.holds_place and owner in (None, run.owner)]
+        watched = [(watch_of(run), run) for run in runs]
+        found = [(watch, run) for watch, run in watched if watch and watch.key == open_key(slot)]
+        return [UnderWay(run.key, run.executor_id, watch.at) for watch, run in found]
+
+    def know_owner(self, owner: str) -> None:
+        self._owners.add(owner)
+
+    def owners(self) -> Sequence[str]:
+        return sorted(self._owners)
+
+    def events(self, job_id: str, *, limit: int, before: str | None = None) -> EventPage:
+        with self._lock:
+            kept = sorted(self._events.get(job_id, {}).items(), reverse=True)
+        earlier = [event for entry, event in kept if before is None or entry < before]
+        page = earlier[:limit]
+        return EventPage(page, page[-1].entry if len(earlier) > limit else None)
+
+    def note(self, event: Event) -> bool:
+        with self._lock:
+            kept = self._events.setdefault(event.job_id, {})
+            is_new = event.entry not in kept
+            kept.setdefault(event.entry, event)
+            return is_new
+
+    def _keep(self, event: Event | None) -> None:
+        if event:
+            self.note(event)
 
     def dead_letters(
         self, owner: str, *, limit: int, before: WatchedRun | None = None

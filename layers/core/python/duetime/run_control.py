@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from duetime.audit import Action, Actor
 from duetime.clock import Clock
 from duetime.errors import Conflict
 from duetime.finishing import dropped
@@ -23,49 +24,54 @@ class RunControl:
     store: Store
     clock: Clock
 
-    def cancel(self, key: RunKey, by: str) -> Run:
+    def cancel(self, key: RunKey, actor: Actor, *, is_noted: bool = True) -> Run:
         """A run that waits ends at once. One that is under way is told to: its worker sees it with the next
         heartbeat, or the watcher stops what goes on elsewhere."""
         for _ in range(_TRIES):
             seen = self.store.load([key])[key]
             if seen.run.status in FINAL or seen.run.cancel_requested:
                 return seen.run
-            if after := self._cancelled(seen, by):
+            if after := self._cancelled(seen, actor, is_noted):
                 return after
         raise Conflict("the run is being changed by others at this moment: try again")
 
-    def cancel_all(self, job: Job, by: str) -> None:
-        """Whatever of a cancelled job is open. The claim refuses what is missed here."""
+    def cancel_all(self, job: Job, actor: Actor) -> None:
+        """Whatever of a cancelled job is open. The claim refuses what is missed here. That the job was cancelled is on
+        record already."""
         running, before = job.running, None
         while True:
             page = self.store.list_runs(job.job_id, limit=_PAGE, before=before)
             for run in page.runs:
                 if run.status in CLAIMABLE or run.status is RunStatus.RUNNING:
-                    self.cancel(run.key, by)
+                    self.cancel(run.key, actor, is_noted=False)
                     running -= int(run.holds_place)
             before = page.next_before
             # What is planned lies among the latest; what is under way may be older.
             if before is None or running <= 0:
                 return
 
-    def redrive(self, seen: JobRun) -> Run | None:
+    def redrive(self, seen: JobRun, actor: Actor) -> Run | None:
         """None: it is no longer a dead letter."""
         if seen.job.status is JobStatus.CANCELLED:
             raise Conflict("the job is CANCELLED, and will not run again: make a new job")
-        after = redriven(seen, self.clock.now())
-        return after if self.store.advance(seen.run, after) else None
-
-    def _cancelled(self, seen: JobRun, by: str) -> Run | None:
         now = self.clock.now()
+        after = redriven(seen, now)
+        event = actor.did(Action.REDRIVEN, after.job_id, now, run_id=after.run_id)
+        return after if self.store.advance(seen.run, after, event=event) else None
+
+    def _cancelled(self, seen: JobRun, actor: Actor, is_noted: bool) -> Run | None:
+        now, by = self.clock.now(), actor.principal
+        event = actor.did(Action.RUN_CANCELLED, seen.run.job_id, now, run_id=seen.run.run_id)
+        noted = event if is_noted else None
         if seen.run.status in CLAIMABLE:
             after = dropped(seen.run, RunStatus.CANCELLED, f"it was cancelled by {by}", now)
-            return after if settle(seen, after, self.store, now) else None
+            return after if settle(seen, after, self.store, now, event=noted) else None
         if seen.run.status is not RunStatus.RUNNING:
             raise Conflict(f"the run is {seen.run.status}, and cannot be cancelled any more")
         # What goes on elsewhere has no worker to see it: its deadline is now, so that the watcher does.
         deadline_at = now if seen.run.is_elsewhere else seen.run.deadline_at
         after = replace(seen.run, cancel_requested=by, deadline_at=deadline_at, modified_time=now)
-        return after if self.store.advance(seen.run, after) else None
+        return after if self.store.advance(seen.run, after, event=noted) else None
 
 
 def redriven(seen: JobRun, now: datetime) -> Run:

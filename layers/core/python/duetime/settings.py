@@ -2,15 +2,18 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from duetime.errors import ConfigurationError
 from duetime.job import Priority
 from duetime.targets import AllowedTargets
+
+if TYPE_CHECKING:
+    from duetime.admission import Quota
 
 
 class WakeUpSettings(TypedDict):
@@ -59,6 +62,21 @@ class Settings:
     @cached_property
     def logs_kept_for(self) -> timedelta:
         return timedelta(days=self._whole_number("DUETIME_RUN_LOG_DAYS"))
+
+    @cached_property
+    def events_kept_for(self) -> timedelta:
+        return timedelta(days=self._whole_number("DUETIME_EVENT_DAYS"))
+
+    @cached_property
+    def quotas(self) -> "Sequence[Quota]":
+        # Only what writes jobs needs it.
+        from duetime.admission import Quota
+
+        blocks = self._json("DUETIME_QUOTAS")
+        try:
+            return [Quota(tuple(block["principals"]), int(block["waiting_jobs"])) for block in blocks]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigurationError(f"DUETIME_QUOTAS is malformed: {error!r}") from error
 
     @cached_property
     def run_queue_urls(self) -> Mapping[Priority, str]:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
+from duetime.audit import Event, EventPage
 from duetime.job import Job
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
-from duetime.status import JobStatus
+from duetime.status import JobStatus, RunStatus
 
 TALLIES: Final = frozenset({"running", "waiters", "succeeded", "failed"})
 """Fields of a job that are written as sums and not as values: runs of one job may start and end at the same moment."""
@@ -58,6 +59,18 @@ class WatchedRun(NamedTuple):
     key: RunKey
 
 
+class NewJob(NamedTuple):
+    job: Job
+    runs: Sequence[Run]
+
+
+class Once(NamedTuple):
+    """A caller's Idempotency-Key, within what it is for."""
+
+    scope: str
+    key: str
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """A job that was planned: from what was read to what it becomes."""
@@ -71,12 +84,24 @@ class Store(Protocol):
         """Write the job and its first runs, all or nothing. If a job has that id already, write nothing and
         return the job that is there."""
 
+    def create_many(self, new: Sequence[NewJob]) -> Sequence[Job | None]:
+        """The same for many, in few requests. Each is written with its runs or not at all."""
+
     def get_job(self, job_id: str) -> Job | None: ...
 
     def get_run(self, key: RunKey) -> Run | None: ...
 
-    def list_runs(self, job_id: str, *, limit: int, before: str | None = None) -> RunPage:
-        """The runs of a job, the latest due first, those with an id below `before`."""
+    def list_runs(
+        self,
+        job_id: str,
+        *,
+        limit: int,
+        before: str | None = None,
+        since: str | None = None,
+        status: RunStatus | None = None,
+    ) -> RunPage:
+        """The runs of a job, the latest due first, those with an id below `before`, not below `since`, and with that
+        status."""
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         """The QUEUED runs of a job with ids from `since` to `until`, the oldest first."""
@@ -87,20 +112,28 @@ class Store(Protocol):
     def load_jobs(self, job_ids: Iterable[str]) -> Sequence[Job]:
         """As last written, in no particular order. What does not exist is left out."""
 
-    def change(self, seen: Job, after: Job, runs: Sequence[Run] = ()) -> Job | None:
+    def change(
+        self, seen: Job, after: Job, runs: Sequence[Run] = (), *, event: Event | None = None
+    ) -> Job | None:
         """A person's change: write what differs, and the runs that follow from it, all or nothing, if neither a person
         nor a sweep nor the end of its last run has moved the job on since it was `seen`. Otherwise write nothing and
         return the job that is there. A run that exists is left as it is."""
 
     def exchange(
-        self, seen: JobRun, after: JobRun, judged: Collection[str], *, by_holder: bool = False
+        self,
+        seen: JobRun,
+        after: JobRun,
+        judged: Collection[str],
+        *,
+        by_holder: bool = False,
+        event: Event | None = None,
     ) -> JobRun | None:
         """Write what differs, all or nothing, if the run's status, attempt, fence and deadline are as `seen`, and so
         are the judged fields of the job (they are compared only if the job changes). The tallies of the job are
         added to. Otherwise write nothing and return what is there. Whoever holds the lease is known by the fence, and
         need not know the deadline."""
 
-    def advance(self, seen: Run, after: Run, *, by_holder: bool = False) -> bool:
+    def advance(self, seen: Run, after: Run, *, by_holder: bool = False, event: Event | None = None) -> bool:
         """The same for a run alone. False: it has moved on, nothing was written."""
 
     def renew(self, held: Run, deadline_at: datetime) -> Run | None:
@@ -116,8 +149,12 @@ class Store(Protocol):
         """The jobs of a shard that wait for a time before `until`, the earliest first, those behind `after`. It may
         show a job that has just moved on. Fewer than `limit` means that these are all."""
 
-    def add_run(self, run: Run) -> bool:
+    def add_run(self, run: Run, *, event: Event | None = None) -> bool:
         """Write a new run. False: it was planned already, and is left as it is."""
+
+    def add_run_once(self, run: Run, once: Once, *, event: Event) -> str | None:
+        """Write a new run, unless one was written under that key before. Then write nothing, and return the id of the
+        one that is there. The key is forgotten some days later."""
 
     def move_on(self, moves: Sequence[Move]) -> Collection[str]:
         """Let planned jobs wait for their next time, each if its generation and `next_run_at` are as seen (and, where
@@ -127,6 +164,12 @@ class Store(Protocol):
         self, owner: str, *, limit: int, before: WatchedRun | None = None
     ) -> Sequence[WatchedRun]:
         """An owner's dead letters, the latest first, those behind `before`."""
+
+    def events(self, job_id: str, *, limit: int, before: str | None = None) -> EventPage:
+        """What was done to a job, the latest first, entries below `before`."""
+
+    def note(self, event: Event) -> bool:
+        """Write an entry by itself. False: it is there already."""
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
         """The open runs in a slot of the watch index, the earliest deadline first, those behind `after`."""

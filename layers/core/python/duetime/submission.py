@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from duetime.admission import Admission
+from duetime.audit import Actor
 from duetime.clock import Clock
-from duetime.errors import Conflict, InvalidField, Unavailable
+from duetime.errors import Conflict, InvalidField, RequestError, TooMany, Unavailable
 from duetime.job import Job, JobSpec, digest_request, new_job_id
 from duetime.planning import Agenda, Plan, plan, schedule_of
 from duetime.run import Run
 from duetime.schedules import InvalidSchedule, check_jitter
-from duetime.store import Store
+from duetime.store import NewJob, Store
 from duetime.targets import AllowedTargets
 from duetime.tasks import check_task
 from duetime.timing import ScheduleType
@@ -36,25 +38,16 @@ class Intake:
     wakeups: WakeUps
     clock: Clock
     allowed: AllowedTargets
+    admission: Admission
 
     def submit(
-        self, spec: JobSpec, *, owner: str, request: Mapping[str, Any], idempotency_key: str | None
+        self, spec: JobSpec, *, by: Actor, request: Mapping[str, Any], idempotency_key: str | None
     ) -> Submission:
-        now = self.clock.now()
-        job = Job(
-            job_id=new_job_id(owner, idempotency_key),
-            owner=owner,
-            spec=spec,
-            created_at=now,
-            updated_at=now,
-            updated_by=owner,
-            anchor_at=now,
-            request_digest=digest_request(request) if idempotency_key else None,
-        )
+        job = self._new(spec, by, new_job_id(by.principal, idempotency_key), idempotency_key and request)
         try:
-            check_task(spec, self.allowed.reach_of(owner))
-            made = plan(waiting_from(job, now), now)
-        except InvalidField:
+            made = self._plan(job)
+            self.admission.admit(job.owner)
+        except (InvalidField, TooMany):
             # What was right when it was first sent (a time in the future) need not be so when it is repeated.
             if idempotency_key and (first := self.store.get_job(job.job_id)):
                 return _repeated(first, job)
@@ -62,6 +55,60 @@ class Intake:
         self.wake_for(made)
         existing = self.store.create(made.job, made.runs)
         return Submission(made.job, repeated=False) if existing is None else _repeated(existing, job)
+
+    def submit_many(
+        self, specs: Sequence[JobSpec | InvalidField], *, by: Actor, request: Any, idempotency_key: str | None
+    ) -> Sequence[Submission | RequestError]:
+        """An outcome for each. Under a key, each job's id follows from its place in the batch, and what all of them
+        were asked with is remembered on each: so a batch that died half-way is completed when it is repeated, and
+        another batch under the same key is refused as a whole."""
+        keys = [idempotency_key and f"{idempotency_key}\n{number}" for number in range(len(specs))]
+        ids = [new_job_id(by.principal, key) for key in keys]
+        digested = idempotency_key and {"batch": request}
+        there = {job.job_id: job for job in (self.store.load_jobs(ids) if idempotency_key else ())}
+        outcomes: dict[int, Submission | RequestError] = {}
+        plans: dict[int, Plan] = {}
+        for number, (spec, job_id) in enumerate(zip(specs, ids, strict=True)):
+            try:
+                if isinstance(spec, InvalidField):
+                    raise spec
+                job = self._new(spec, by, job_id, digested)
+                if job_id in there:
+                    outcomes[number] = _repeated(there[job_id], job)
+                else:
+                    plans[number] = self._plan(job)
+            except InvalidField as error:
+                outcomes[number] = error
+        if plans:
+            self.admission.admit(by.principal, len(plans))
+            self._wake_for_all(list(plans.values()))
+            new = [NewJob(made.job, made.runs) for made in plans.values()]
+            for (number, made), existing in zip(plans.items(), self.store.create_many(new), strict=True):
+                outcomes[number] = _outcome(made.job, existing)
+        return [outcomes[number] for number in range(len(specs))]
+
+    def _new(self, spec: JobSpec, by: Actor, job_id: str, request: Any) -> Job:
+        now = self.clock.now()
+        return Job(
+            job_id=job_id,
+            owner=by.principal,
+            spec=spec,
+            created_at=now,
+            updated_at=now,
+            updated_by=by.principal,
+            anchor_at=now,
+            created_from=by.source.address,
+            request_digest=digest_request(request) if request else None,
+        )
+
+    def _plan(self, job: Job) -> Plan:
+        check_task(job.spec, self.allowed.reach_of(job.owner))
+        return plan(waiting_from(job, job.created_at), job.created_at)
+
+    def _wake_for_all(self, plans: Sequence[Plan]) -> None:
+        waiting = [made.job.next_run_at for made in plans if made.job.waits and made.job.next_run_at]
+        self.wakeups.ensure(sorted({wakeup_for(at, self.clock.now()) for at in waiting}))
+        self.wake_for_open([run for made in plans for run in made.runs])
 
     def wake_for(self, made: Plan) -> None:
         """Before the job is written to wait: if nothing would wake us for it, it is not written. Raises Unavailable."""
@@ -115,6 +162,16 @@ def _deciding_field(spec: JobSpec) -> str:
         ScheduleType.INTERVAL: "interval_seconds",
         ScheduleType.IMMEDIATE: "schedule_type",
     }[spec.timing.schedule_type]
+
+
+def _outcome(job: Job, existing: Job | None) -> Submission | RequestError:
+    if existing is None:
+        return Submission(job, repeated=False)
+    try:
+        return _repeated(existing, job)
+    except Conflict as conflict:
+        # Another batch under the same key, at the same moment.
+        return conflict
 
 
 def _repeated(existing: Job, job: Job) -> Submission:

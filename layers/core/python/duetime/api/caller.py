@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from duetime.audit import Actor, Source
 from duetime.errors import NotIdentified
 from duetime.job import Job
 
+_LONGEST_AGENT: Final = 200
 _ASSUMED_ROLE: Final = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/[^/]+")
 
 
@@ -16,6 +18,11 @@ class Caller:
     # The role or user. Session names are dropped: whoever assumes the role is the same owner.
     principal: str
     is_admin: bool = False
+    source: Source = field(default_factory=Source)
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.principal, self.source)
 
     def may_see(self, job: Job) -> bool:
         return self.is_admin or job.owner == self.principal
@@ -29,7 +36,13 @@ def identify(event: Mapping[str, Any], admins: Collection[str]) -> Caller:
     if not isinstance(arn, str) or not arn.startswith("arn:"):
         raise NotIdentified("the request carries no verified AWS identity: sign it with Signature Version 4")
     principal = principal_of(arn)
-    return Caller(principal, is_admin=principal in admins)
+    return Caller(principal, principal in admins, _source_of(event["requestContext"]))
+
+
+def _source_of(context: Mapping[str, Any]) -> Source:
+    http = context.get("http") or {}
+    agent = http.get("userAgent")
+    return Source(http.get("sourceIp"), agent and str(agent)[:_LONGEST_AGENT], context.get("requestId"))
 
 
 def principal_of(arn: str) -> str:

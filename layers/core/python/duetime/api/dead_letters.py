@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from duetime.audit import Actor
 from duetime.errors import Conflict, InvalidField
 from duetime.instants import format_instant, parse_instant
 from duetime.run import Run, RunKey
@@ -43,6 +44,7 @@ def redrive_dead_letters(
     limit: int,
     page_token: str | None,
     job_id: str | None,
+    actor: Actor,
 ) -> tuple[list[Run], list[tuple[Run, str]], str | None]:
     """Those that were redriven, those that could not be and why, and where to go on."""
     page = list_dead_letters(owner, store, limit=limit, page_token=page_token, job_id=job_id)
@@ -51,7 +53,7 @@ def redrive_dead_letters(
     refused: list[tuple[Run, str]] = []
     for run in page.runs:
         try:
-            after = control.redrive(found[run.key])
+            after = control.redrive(found[run.key], actor)
         except Conflict as conflict:
             refused.append((run, conflict.message))
             continue
