@@ -28,7 +28,7 @@ INSTALLED := $(DEV_READY) $(CLI_READY) $(LAYERS_READY) $(EMULATOR_READY)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock check format test test-unit test-contract test-tasks test-functions test-infra test-e2e \
-	layers synth deploy up down run clean
+	layers openapi synth deploy up down run clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -103,6 +103,9 @@ test-infra: ## The synthesised template: keys, grants, cdk-nag, cfn-lint
 test-e2e: ## Signed HTTP against the deployed local stack
 test-unit test-contract test-tasks test-functions test-infra test-e2e: test-%: $(INSTALLED)
 	@$(BIN)/python -m pytest tests/$* $(PYTEST_ARGS)
+
+openapi: $(DEV_READY) ## Write the API's contract, functions/job_search/openapi.json, from the code
+	@$(BIN)/python -m openapi.document
 
 layers: $(LAYERS_READY) ## Build the dependencies layer, for AWS and for this machine
 

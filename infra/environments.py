@@ -66,7 +66,17 @@ class Worker:
 
 
 @dataclass(frozen=True)
+class RouteLimit:
+    """Of one route, such as `POST /jobs/bulk`, below the stage's."""
+
+    route: str
+    requests_per_second: int = between(1, 1_000_000)
+    burst: int = between(1, 1_000_000)
+
+
+@dataclass(frozen=True)
 class Api:
+    routes: tuple[RouteLimit, ...]
     requests_per_second: int = between(1, 1_000_000)
     burst: int = between(1, 1_000_000)
 

@@ -79,8 +79,8 @@ def grant_job_service(function: Function, on: Resources) -> None:
     function.allow(tables, [on.jobs, on.runs])
     # The open runs of a job that is cancelled, and the next that waits for its turn.
     function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", f"{on.jobs}/index/by_owner"])
-    # Who did what, and which keys were used.
-    function.allow(["dynamodb:PutItem"], [on.records])
+    # Who did what, which keys were used, and who has jobs at all.
+    function.allow(["dynamodb:PutItem", "dynamodb:Query"], [on.records])
     _allow_objects(function, on, ["s3:PutObject", "s3:GetObject"])
     _allow_signing(function, on)
     _allow_wakeups(function, on)
@@ -88,7 +88,17 @@ def grant_job_service(function: Function, on: Resources) -> None:
 
 def grant_job_search(function: Function, on: Resources) -> None:
     function.allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], [on.jobs, on.runs])
-    function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", on.records])
+    function.allow(
+        ["dynamodb:Query"],
+        [
+            on.runs,
+            f"{on.runs}/index/watch",
+            on.records,
+            f"{on.jobs}/index/by_owner",
+            # How far behind the sweep is.
+            f"{on.jobs}/index/waiting",
+        ],
+    )
     # A presigned URL is worth as much as the rights of whoever signed it.
     _allow_objects(function, on, ["s3:GetObject"])
     _allow_signing(function, on)

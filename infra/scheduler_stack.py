@@ -35,6 +35,8 @@ from infra.target_grants import by_service
 
 WRITE_ROUTES = [
     "POST /jobs",
+    "POST /jobs/batch",
+    "POST /jobs/bulk",
     "PUT /jobs/{job_id}",
     "DELETE /jobs/{job_id}",
     "POST /jobs/{job_id}/pause",
@@ -48,19 +50,33 @@ WRITE_ROUTES = [
     "POST /dead-letters/redrive",
 ]
 READ_ROUTES = [
+    "GET /jobs",
+    "GET /executions",
+    "GET /health",
+    "GET /openapi.json",
     "GET /jobs/{job_id}",
     "GET /jobs/{job_id}/status",
     "GET /jobs/{job_id}/runs",
     "GET /jobs/{job_id}/runs/{run_id}",
     "GET /jobs/{job_id}/upcoming",
     "GET /jobs/{job_id}/logs",
+    "GET /jobs/{job_id}/events",
+    "GET /jobs/{job_id}/explain",
     "GET /dead-letters",
     "POST /schedules/preview",
 ]
 LONGEST_TARGETS = 2500
 # In a policy `*` spans slashes too, so these cover all of the routes.
 WRITE_ACCESS = ["POST /jobs", "POST /jobs/*", "PUT /jobs/*", "DELETE /jobs/*", "POST /dead-letters/redrive"]
-READ_ACCESS = ["GET /jobs/*", "GET /dead-letters", "POST /schedules/preview"]
+READ_ACCESS = [
+    "GET /jobs",
+    "GET /jobs/*",
+    "GET /executions",
+    "GET /dead-letters",
+    "GET /health",
+    "GET /openapi.json",
+    "POST /schedules/preview",
+]
 # For the system that does an attempt's work; the attempt's token does the rest.
 REPORT_ACCESS = [f"POST /jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")]
 
@@ -210,6 +226,13 @@ class SchedulerStack(Stack):
         self._api = SignedHttpApi(self, "HttpApi", name=self._name, limits=settings.api, log_days=log_days)
         self._api.serve(self._job_service.function, WRITE_ROUTES)
         self._api.serve(self._job_search.function, READ_ROUTES)
+        known = {*WRITE_ROUTES, *READ_ROUTES}
+        for limit in settings.api.routes:
+            if limit.route not in known:
+                raise SettingsError(
+                    f"api.routes has '{limit.route}' in cdk.json, which is no route of the API"
+                )
+        self._api.limit(settings.api.routes)
         self._operator = AccessPolicy(
             self,
             "OperatorPolicy",
@@ -225,6 +248,13 @@ class SchedulerStack(Stack):
             description=f"May read its own jobs in {self._name}",
         )
 
+        self._admin = AccessPolicy(
+            self,
+            "AdminPolicy",
+            api=self._api,
+            routes=["* /*"],
+            description=f"May call everything of {self._name}; sees every owner's jobs if listed in its admins",
+        )
         self._reporter = AccessPolicy(
             self,
             "ReporterPolicy",
@@ -289,6 +319,7 @@ class SchedulerStack(Stack):
             "RunsTableName": self._storage.runs.table_name,
             "OperatorPolicyArn": self._operator.managed_policy_arn,
             "ViewerPolicyArn": self._viewer.managed_policy_arn,
+            "AdminPolicyArn": self._admin.managed_policy_arn,
             "ReporterPolicyArn": self._reporter.managed_policy_arn,
             "RecordsTableName": self._storage.records.table_name,
             "SpillBucketName": self._bucket.bucket_name,

@@ -1,17 +1,34 @@
-"""The way in: what cannot even be read is refused before any route sees it."""
+"""The way in and out: what cannot even be read is refused before a route sees it, and every answer says its version."""
 
 import base64
 import binascii
 import json
-from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from duetime.api.problems import problem
+from duetime.api.problems import INVALID, describe, problem
+from duetime.errors import InvalidField
+from duetime.version import VERSION
 
 
 def resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
+    answer = _resolve(app, event, context)
+    answer.setdefault("headers", {})["Duetime-Version"] = VERSION
+    return answer
+
+
+def refuse_unknown_parameters(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """A misspelt filter must not quietly become no filter."""
+    known = {field.alias for field in app.context["_route"].dependant.query_params}
+    for name in app.current_event.query_string_parameters or {}:
+        if name not in known:
+            raise InvalidField(name, "is not a parameter that Duetime knows here")
+    return next_middleware(app)
+
+
+def _resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
     try:
         body = event.get("body") or ""
         if event.get("isBase64Encoded"):
@@ -29,7 +46,7 @@ def resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) ->
 
 
 def _refused(reason: str) -> dict[str, Any]:
-    answer = problem(HTTPStatus.BAD_REQUEST, f"body: {reason}", [{"field": "body", "message": reason}])
+    answer = problem(describe(INVALID, f"body: {reason}", [{"field": "body", "message": reason}]))
     return {
         "statusCode": answer.status_code,
         "headers": {"Content-Type": answer.content_type},
