@@ -52,8 +52,11 @@ class SignedHttpApi(Construct):
             ),
         )
         # The prefix keeps the delivery's permission out of CloudWatch's resource policy, which is limited in size.
-        log = ExpiringLogGroup(self, "AccessLog", name=f"/aws/vendedlogs/apis/{name}", days=log_days)
-        cast(apigateway.CfnStage, stage.node.default_child).access_log_settings = self._log_to(log)
+        self.access_log = ExpiringLogGroup(
+            self, "AccessLog", name=f"/aws/vendedlogs/apis/{name}", days=log_days
+        )
+        logged = self._log_to(self.access_log)
+        cast(apigateway.CfnStage, stage.node.default_child).access_log_settings = logged
 
     def serve(self, function: lambda_.Function, routes: Sequence[str]) -> None:
         integration = HttpLambdaIntegration("Integration", function)

@@ -1,0 +1,31 @@
+from constructs import Construct
+
+from infra.alarms.all_rules import all_rules
+from infra.constructs.alarm_topic import AlarmTopic
+from infra.constructs.alarms import Alarms
+from infra.environments import AlarmSettings
+from infra.parts import Parts
+
+
+class Monitoring(Construct):
+    """Who is told when something is wrong."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        parts: Parts,
+        settings: AlarmSettings,
+        tls_only: bool,
+        in_emulator: bool,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        prefix = f"duetime-{parts.environment}"
+        self.topic = AlarmTopic(
+            self, "Alarms", name=prefix, recipients=settings.recipients, tls_only=tls_only
+        )
+        rules = all_rules(parts, settings)
+        # The emulator's CloudFormation knows no alarms on several metrics.
+        known = [rule for rule in rules if not (in_emulator and rule.is_computed)]
+        Alarms(self, "When", prefix=prefix, rules=known, topic=self.topic)
