@@ -3,12 +3,16 @@ from constructs import Construct
 from infra.alarms.all_rules import all_rules
 from infra.constructs.alarm_topic import AlarmTopic
 from infra.constructs.alarms import Alarms
+from infra.constructs.dashboard import JobPathDashboard
+from infra.dashboard.arrival import arrival_sections
+from infra.dashboard.machinery import machinery_section
+from infra.dashboard.outcome import outcome_sections
 from infra.environments import AlarmSettings
 from infra.parts import Parts
 
 
 class Monitoring(Construct):
-    """Who is told when something is wrong."""
+    """Who is told when something is wrong, and where they look."""
 
     def __init__(
         self,
@@ -28,4 +32,15 @@ class Monitoring(Construct):
         rules = all_rules(parts, settings)
         # The emulator's CloudFormation knows no alarms on several metrics.
         known = [rule for rule in rules if not (in_emulator and rule.is_computed)]
-        Alarms(self, "When", prefix=prefix, rules=known, topic=self.topic)
+        alarms = Alarms(self, "When", prefix=prefix, rules=known, topic=self.topic)
+        JobPathDashboard(
+            self,
+            "Dashboard",
+            environment=parts.environment,
+            alarms=list(alarms.by_name.values()),
+            sections=[
+                *arrival_sections(parts, settings),
+                *outcome_sections(parts, settings),
+                machinery_section(parts),
+            ],
+        )
