@@ -14,6 +14,7 @@ from infra.constructs.event_sources import DueQueueSource, RunQueueSource, RunSt
 from infra.constructs.function import Function, Workplace
 from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
+from infra.constructs.monitoring import Monitoring
 from infra.constructs.queues import RedrivenQueue, RunQueues, StreamFailures
 from infra.constructs.schedule_group import WakeUps
 from infra.constructs.signing_secret import SigningSecret
@@ -30,6 +31,7 @@ from infra.grants import (
     grant_watcher,
     grant_worker,
 )
+from infra.parts import Parts
 from infra.settings import SettingsError
 from infra.target_grants import by_service
 
@@ -120,6 +122,7 @@ class SchedulerStack(Stack):
         self._create_api(environment.settings)
         self._wake_functions(environment.settings)
         self._grant(environment)
+        self._watch_over(environment)
         self._write_outputs()
 
     def _create_state(self, settings: Settings) -> None:
@@ -310,6 +313,41 @@ class SchedulerStack(Stack):
         grant_worker(self._worker, resources)
         grant_schedules(resources)
 
+    def _watch_over(self, environment: Environment) -> None:
+        """Each new function, queue or table is one more line here."""
+        parts = Parts(
+            environment=environment.name,
+            functions={
+                "job_service": self._job_service.function,
+                "job_search": self._job_search.function,
+                "watcher": self._watcher.function,
+                "enqueuer": self._enqueuer.function,
+                "worker": self._worker.function,
+            },
+            run_queues=self._run_queues_by_priority(),
+            inner_queues={"due": self._due.queue},
+            dead_letters=self._dead_letters_by_priority(),
+            undelivered={
+                "due": self._due.dead_letters,
+                "stream": self._stream_failures,
+            },
+            tables={
+                "jobs": self._storage.jobs,
+                "runs": self._storage.runs,
+                "records": self._storage.records,
+            },
+            api=self._api.api,
+            access_log=self._api.access_log,
+        )
+        self._monitoring = Monitoring(
+            self,
+            "Monitoring",
+            parts=parts,
+            settings=environment.settings.alarms,
+            tls_only=environment.settings.tls_only,
+            in_emulator=environment.is_local,
+        )
+
     def _write_outputs(self) -> None:
         outputs = {
             "ApiUrl": self._api.api.api_endpoint,
@@ -326,6 +364,7 @@ class SchedulerStack(Stack):
             "WorkerFunctionName": self._worker.function.function_name,
             "WatcherFunctionName": self._watcher.function.function_name,
             "DueQueueUrl": self._due.queue.queue_url,
+            "AlarmTopicArn": self._monitoring.topic.topic_arn,
             "ScheduleGroupName": self._wake_ups.group.schedule_group_name,
         }
         for priority, queue in self._run_queues_by_priority().items():

@@ -53,8 +53,10 @@ class SignedHttpApi(Construct):
         )
         self._stage = cast(apigateway.CfnStage, stage.node.default_child)
         # The prefix keeps the delivery's permission out of CloudWatch's resource policy, which is limited in size.
-        log = ExpiringLogGroup(self, "AccessLog", name=f"/aws/vendedlogs/apis/{name}", days=log_days)
-        self._stage.access_log_settings = self._log_to(log)
+        self.access_log = ExpiringLogGroup(
+            self, "AccessLog", name=f"/aws/vendedlogs/apis/{name}", days=log_days
+        )
+        self._stage.access_log_settings = self._log_to(self.access_log)
 
     def serve(self, function: lambda_.Function, routes: Sequence[str]) -> None:
         integration = HttpLambdaIntegration("Integration", function)

@@ -330,6 +330,7 @@ def test_the_outputs_are_what_tools_read(synthesised: Synthesised) -> None:
         "WorkerFunctionName",
         "WatcherFunctionName",
         "DueQueueUrl",
+        "AlarmTopicArn",
         "ScheduleGroupName",
         "RunQueueUrlHigh",
         "RunQueueUrlMedium",
