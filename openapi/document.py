@@ -112,7 +112,8 @@ def _completed(operation: Json, path: str, method: str) -> Json:
     if "requestBody" in operation:
         completed["requestBody"] = operation["requestBody"]
         completed["requestBody"]["content"]["application/json"]["example"] = told.request
-    return completed | {"responses": _responses(told, path)}
+    has_body = "requestBody" in operation
+    return completed | {"responses": _responses(told, path, has_body)}
 
 
 def _name_of(operation_id: str, path: str, method: str) -> str:
@@ -134,7 +135,7 @@ def _parameter(parameter: Json) -> Json:
     return {"name": name, "in": parameter["in"], "required": parameter["required"], "schema": schema}
 
 
-def _responses(told: Operation, path: str) -> Json:
+def _responses(told: Operation, path: str, has_body: bool) -> Json:
     example = told.example()
     told.answer.model_validate(example)
     success: Json = {
@@ -145,7 +146,11 @@ def _responses(told: Operation, path: str) -> Json:
         },
         "content": {"application/json": {"schema": _ref(told.answer), "example": example}},
     }
-    statuses = {*_EVERYWHERE, *told.problems, *([HTTPStatus.NOT_FOUND] if "{" in path else [])}
+    statuses = {*_EVERYWHERE, *told.problems}
+    if "{" in path:
+        statuses.add(HTTPStatus.NOT_FOUND)
+    if has_body:
+        statuses.add(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     return {str(int(told.status)): success} | {
         str(int(status)): _problem(status) for status in sorted(statuses)
     }

@@ -128,7 +128,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         lambda: examples.page(examples.run()),
     ),
     "list_dead_letters": Operation(
-        "runs", "List runs that failed for good", answers.RunPage, lambda: examples.page(examples.run())
+        "runs",
+        "List runs that failed for good",
+        answers.RunPage,
+        lambda: examples.page(examples.run()),
+        problems=(HTTPStatus.NOT_FOUND,),
     ),
     "redrive_many": Operation(
         "runs",

@@ -1,7 +1,9 @@
 """Every write that callers make."""
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
@@ -220,8 +222,8 @@ def redrive_many(body: Annotated[Redrive, Body()]) -> dict[str, Any]:
 def report_heartbeat(
     job_id: str, run_id: str, body: Annotated[Heartbeat, Body()], token: Token
 ) -> dict[str, Any]:
-    _caller()
-    run = callbacks.heartbeat(RunKey(job_id, run_id), token, body.checkpoint)
+    with _told_only_to_its_owner(job_id):
+        run = callbacks.heartbeat(RunKey(job_id, run_id), token, body.checkpoint)
     return {"cancel_requested": run.cancel_requested is not None, "deadline_at": show_time(run.deadline_at)}
 
 
@@ -229,17 +231,30 @@ def report_heartbeat(
 def report_completion(
     job_id: str, run_id: str, body: Annotated[Complete, Body()], token: Token
 ) -> dict[str, Any]:
-    _caller()
-    return {"status": callbacks.complete(RunKey(job_id, run_id), token, body.result).status}
+    with _told_only_to_its_owner(job_id):
+        return {"status": callbacks.complete(RunKey(job_id, run_id), token, body.result).status}
 
 
 @app.post("/jobs/<job_id>/runs/<run_id>/fail")
 def report_failure(job_id: str, run_id: str, body: Annotated[Fail, Body()], token: Token) -> dict[str, Any]:
-    _caller()
     delay = body.retry_after_seconds
     retry_after = None if delay is None else timedelta(seconds=delay)
-    run = callbacks.fail(RunKey(job_id, run_id), token, body.error, retry=body.retry, retry_after=retry_after)
+    with _told_only_to_its_owner(job_id):
+        run = callbacks.fail(
+            RunKey(job_id, run_id), token, body.error, retry=body.retry, retry_after=retry_after
+        )
     return {"status": run.status}
+
+
+@contextmanager
+def _told_only_to_its_owner(job_id: str) -> Iterator[None]:
+    """That a run is over. To anybody else without its token it does not exist."""
+    caller = _caller()
+    try:
+        yield
+    except Conflict:
+        visible_job(job_id, caller, store)
+        raise
 
 
 def _change(

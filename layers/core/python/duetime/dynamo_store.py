@@ -112,6 +112,9 @@ class DynamoStore:
         status: RunStatus | None = None,
     ) -> RunPage:
         values = {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
+        if values[":since"] > values[":before"]:
+            # DynamoDB refuses a range that ends before it begins.
+            return RunPage([], None)
         wanted: dict[str, Any] = {}
         if status:
             values[":status"] = status
@@ -136,6 +139,8 @@ class DynamoStore:
         return RunPage(found[:limit], found[limit - 1].run_id if len(found) > limit else None)
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        if since > until:
+            return []
         pages = self._client.get_paginator("query").paginate(
             TableName=self._runs,
             KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",

@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from duetime.audit import Event
+from duetime.claiming import Verdict, judge
 from duetime.instants import format_instant
 from duetime.job import Job
 from duetime.planning import Agenda
@@ -149,11 +150,14 @@ class Explainer:
                 return self._why_skipped(run)
             case RunStatus.CANCELLED:
                 return Step("cancelled", run.error_message or "it was cancelled", run.end_time, run.run_id)
+        judgement = judge(job, run)
+        if judgement.verdict is Verdict.UNWANTED:
+            code = "superseded" if job.status is JobStatus.SCHEDULED else str(job.status).lower()
+            return Step(code, judgement.reason, job.updated_at, run.run_id, job.updated_by)
         if run.not_before > now:
             return Step("planned", "it is queued, and will start at its time", run.not_before, run.run_id)
-        if job.running >= job.spec.max_concurrency:
-            detail = f"{job.running} of at most {job.spec.max_concurrency} runs are under way: it waits for its turn"
-            return Step("waiting_for_its_turn", detail, None, run.run_id)
+        if judgement.verdict is Verdict.NO_PLACE:
+            return Step("waiting_for_its_turn", judgement.reason, None, run.run_id)
         return Step("queued", "no worker has claimed it yet", run.not_before, run.run_id)
 
     def _why_skipped(self, run: Run) -> Step:

@@ -3,12 +3,13 @@
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from duetime.api.problems import INVALID, describe, problem
+from duetime.api.problems import INVALID, NOT_JSON, describe, problem
 from duetime.errors import InvalidField
 from duetime.version import VERSION
 
@@ -34,6 +35,8 @@ def _resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -
         if event.get("isBase64Encoded"):
             body = base64.b64decode(body, validate=True).decode("utf-8")
             event = event | {"body": body, "isBase64Encoded": False}
+        if body and not _is_json(event.get("headers") or {}):
+            return _told(describe(NOT_JSON, "the body must be JSON: send Content-Type application/json"))
         json.loads(body or "null")
     except json.JSONDecodeError:
         # The route says where the mistake is.
@@ -45,8 +48,19 @@ def _resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -
     return app.resolve(event, context)
 
 
+def _is_json(headers: Mapping[str, str]) -> bool:
+    """No type at all is taken for JSON: there is nothing else that it could be."""
+    named = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    media_type = named.split(";")[0].strip().lower()
+    return media_type in ("", "application/json") or media_type.endswith("+json")
+
+
 def _refused(reason: str) -> dict[str, Any]:
-    answer = problem(describe(INVALID, f"body: {reason}", [{"field": "body", "message": reason}]))
+    return _told(describe(INVALID, f"body: {reason}", [{"field": "body", "message": reason}]))
+
+
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    answer = problem(body)
     return {
         "statusCode": answer.status_code,
         "headers": {"Content-Type": answer.content_type},

@@ -36,6 +36,7 @@ class Kind(NamedTuple):
 
 
 INVALID: Final = Kind("invalid-request", HTTPStatus.BAD_REQUEST)
+NOT_JSON: Final = Kind("unsupported-media-type", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 NO_ROUTE: Final = Kind("no-such-route", HTTPStatus.NOT_FOUND)
 INTERNAL: Final = Kind("internal-error", HTTPStatus.INTERNAL_SERVER_ERROR)
 KINDS: Final[Mapping[type[RequestError], Kind]] = {
