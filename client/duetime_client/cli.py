@@ -110,7 +110,7 @@ def run_now(connect: Connect, job_id: str, idempotency_key: str | None) -> None:
 @click.option("--limit", type=click.IntRange(1, 100), help="How many at the most.")
 @click.option("--page-token", help="The next_page_token of the page before.")
 @click.pass_obj
-def list_jobs(connect: Connect, **filters: Any) -> None:
+def list_jobs(connect: Connect, /, **filters: Any) -> None:
     """List jobs, the newest first."""
     _show(lambda: connect().list_jobs(**filters))
 
