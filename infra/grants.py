@@ -10,6 +10,7 @@ from infra.constructs.function import Function
 from infra.constructs.nag import acknowledge
 from infra.constructs.queues import RedrivenQueue
 from infra.constructs.schedule_group import WakeUps
+from infra.constructs.signing_secret import SigningSecret
 from infra.constructs.storage import Storage
 from infra.target_grants import ACTIONS, by_service
 
@@ -43,6 +44,7 @@ class Resources:
     due: RedrivenQueue
     stream_failures: sqs.Queue
     wake_ups: WakeUps
+    signing_secret: SigningSecret
     # The ARNs that tasks may reach, as patterns.
     targets: Sequence[str]
     in_emulator: bool
@@ -80,6 +82,7 @@ def grant_job_service(function: Function, on: Resources) -> None:
     # Who did what, and which keys were used.
     function.allow(["dynamodb:PutItem"], [on.records])
     _allow_objects(function, on, ["s3:PutObject", "s3:GetObject"])
+    _allow_signing(function, on)
     _allow_wakeups(function, on)
 
 
@@ -88,6 +91,7 @@ def grant_job_search(function: Function, on: Resources) -> None:
     function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", on.records])
     # A presigned URL is worth as much as the rights of whoever signed it.
     _allow_objects(function, on, ["s3:GetObject"])
+    _allow_signing(function, on)
 
 
 def grant_enqueuer(function: Function, on: Resources) -> None:
@@ -187,6 +191,10 @@ def _allow_objects(function: Function, on: Resources, actions: list[str]) -> Non
     _acknowledge(
         function, shown, "Logs and results are named by their run, which nobody can list beforehand."
     )
+
+
+def _allow_signing(function: Function, on: Resources) -> None:
+    function.allow(["secretsmanager:GetSecretValue"], [on.signing_secret.arn])
 
 
 def _allow_anywhere(function: Function, actions: list[str], why: str) -> None:

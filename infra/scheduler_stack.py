@@ -16,6 +16,7 @@ from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
 from infra.constructs.queues import RedrivenQueue, RunQueues, StreamFailures
 from infra.constructs.schedule_group import WakeUps
+from infra.constructs.signing_secret import SigningSecret
 from infra.constructs.spill_bucket import SpillBucket
 from infra.constructs.storage import Storage
 from infra.constructs.work_reports import WorkReports
@@ -116,6 +117,7 @@ class SchedulerStack(Stack):
         self._stream_failures = StreamFailures(self, "StreamFailures", tls_only=tls_only)
         self._due = RedrivenQueue(self, "Due", visibility_timeout=DUE_QUEUE_VISIBILITY, tls_only=tls_only)
         self._wake_ups = WakeUps(self, "WakeUps")
+        self._signing_secret = SigningSecret(self, "SigningSecret", keep_data=keep_data)
 
     def _create_functions(self, settings: Settings) -> None:
         tables = {
@@ -135,19 +137,20 @@ class SchedulerStack(Stack):
         quotas = {"DUETIME_QUOTAS": json.dumps([asdict(quota) for quota in settings.quotas])}
         admins = {"DUETIME_ADMINS": json.dumps(settings.admins)}
         targets = {"DUETIME_ALLOWED_TARGETS": _targets_variable(settings)}
+        signing = {"DUETIME_SIGNING_SECRET_ARN": self._signing_secret.arn}
         queues = self._queue_variables(settings)
         wakeups = {"DUETIME_WAKEUPS": self.to_json_string(self._wakeup_variables())}
         self._job_service = self._function(
             "job_service",
             settings.job_service.memory_mb,
             API_TIMEOUT,
-            {**tables, **targets, **admins, **wakeups, **spill, **events, **quotas},
+            {**tables, **targets, **admins, **wakeups, **spill, **events, **quotas, **signing},
         )
         self._job_search = self._function(
             "job_search",
             settings.job_search.memory_mb,
             API_TIMEOUT,
-            {**tables, **admins, **spill, **logs},
+            {**tables, **admins, **spill, **logs, **signing},
         )
         self._enqueuer = self._function(
             "enqueuer",
@@ -266,6 +269,7 @@ class SchedulerStack(Stack):
             due=self._due,
             stream_failures=self._stream_failures,
             wake_ups=self._wake_ups,
+            signing_secret=self._signing_secret,
             targets=_arns_of(environment.settings),
             in_emulator=environment.is_local,
         )

@@ -58,6 +58,11 @@ def objects(synthesised: Synthesised, *actions: str) -> set[tuple[str, str]]:
     return {(f"s3:{action}", f"{bucket}/*") for action in actions}
 
 
+def signing(synthesised: Synthesised) -> set[tuple[str, str]]:
+    secret, _ = synthesised.one("AWS::SecretsManager::Secret", "SigningSecret")
+    return {("secretsmanager:GetSecretValue", f"{secret}.Id")}
+
+
 def targets(synthesised: Synthesised) -> set[tuple[str, str]]:
     """The ARNs that the environment allows, each with what a task does there."""
     arns = {arn for rule in synthesised.environment.settings.allowed_targets for arn in rule.arns}
@@ -84,6 +89,7 @@ def test_job_service_writes_jobs_and_runs_and_sets_wake_ups(synthesised: Synthes
         | on_tables(("Query",), names.runs, f"{names.runs}/index/watch", f"{names.jobs}/index/by_owner")
         | on_tables(("PutItem",), names.records)
         | objects(synthesised, "PutObject", "GetObject")
+        | signing(synthesised)
         | wakeups(synthesised)
     )
 
@@ -95,6 +101,7 @@ def test_job_search_only_reads(synthesised: Synthesised) -> None:
         | on_tables(("GetItem", "BatchGetItem"), names.jobs, names.runs)
         | on_tables(("Query",), names.runs, f"{names.runs}/index/watch", names.records)
         | objects(synthesised, "GetObject")
+        | signing(synthesised)
     )
 
 
