@@ -8,6 +8,7 @@ from duetime.blobs import Blobs
 from duetime.instants import format_instant
 from duetime.job import Job
 from duetime.logbook import LogPiece
+from duetime.notify import Notify
 from duetime.planning import Agenda
 from duetime.run import Attempt, Run
 from duetime.schedules import Upcoming
@@ -53,6 +54,7 @@ def show_job(job: Job, now: datetime) -> Json:
         "max_concurrency": spec.max_concurrency,
         "overlap": spec.overlap,
         "tags": list(spec.tags),
+        "notify": spec.notify and show_notify(spec.notify),
         "next_run_at": _nextshow_time(job, now),
         "version": job.version,
         "running": job.running,
@@ -62,6 +64,14 @@ def show_job(job: Job, now: datetime) -> Json:
         "created_at": show_time(job.created_at),
         "updated_at": show_time(job.updated_at),
         "updated_by": job.updated_by,
+    }
+
+
+def show_notify(notify: Notify) -> Json:
+    return {
+        "events": [event.value for event in notify.events],
+        "protocol": notify.protocol.value,
+        "endpoint": notify.endpoint,
     }
 
 
