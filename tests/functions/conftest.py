@@ -52,7 +52,7 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         create_tables(boto3.client("dynamodb"))
         boto3.client("s3").create_bucket(Bucket="spill")
         sqs = boto3.client("sqs")
-        names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead"]
+        names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead", "notices"]
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
         variables = {
             "DUETIME_JOBS_TABLE": JOBS,
@@ -67,6 +67,9 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             "DUETIME_EVENT_DAYS": "30",
             "DUETIME_QUOTAS": json.dumps([{"principals": ["*"], "waiting_jobs": 1000}]),
             "DUETIME_DUE_QUEUE_URL": urls["due"],
+            "DUETIME_NOTICES_QUEUE_URL": urls["notices"],
+            "DUETIME_NOTICE_TOPICS": "arn:aws:sns:us-east-1:123456789012:duetime-test-notices-",
+            "DUETIME_SIGNING_SECRET_ARN": _signing_secret(),
             "DUETIME_HINT_LEAD_MS": "400",
             "DUETIME_WAKEUPS": json.dumps(_wakeups()),
             "DUETIME_ALLOWED_TARGETS": json.dumps([ALLOWED]),
@@ -78,6 +81,12 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             monkeypatch.setenv(name, value)
         monkeypatch.syspath_prepend(str(EVENTS.parent / "layers" / "tasks" / "python"))
         yield urls
+
+
+def _signing_secret() -> str:
+    secret = boto3.client("secretsmanager").create_secret(Name="signing", SecretString="the signing secret")
+    arn: str = secret["ARN"]
+    return arn
 
 
 def _wakeups() -> dict[str, str]:
