@@ -122,6 +122,19 @@ class Client:
     def get_upcoming(self, job_id: str, *, count: int | None = None) -> Json:
         return self._call("GET", _job(job_id, "upcoming"), query={"count": count})
 
+    def create_subscription(
+        self, subscription: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> Json:
+        """The answer of an `https` one has the secret to verify its webhooks with; it is not shown again."""
+        headers = _idempotent(idempotency_key)
+        return self._call("POST", "/subscriptions", body=subscription, headers=headers)
+
+    def list_subscriptions(self) -> Json:
+        return self._call("GET", "/subscriptions")
+
+    def delete_subscription(self, subscription_id: str) -> Json:
+        return self._call("DELETE", f"/subscriptions/{quote(subscription_id, safe='')}")
+
     def preview_schedule(self, schedule: Mapping[str, Any]) -> Json:
         return self._call("POST", "/schedules/preview", body=schedule)
 
@@ -166,7 +179,8 @@ def _idempotent(key: str | None) -> dict[str, str]:
 
 def _decoded(answer: urllib3.BaseHTTPResponse) -> Json:
     try:
-        content = json.loads(answer.data)
+        # 204 has nothing to say.
+        content = json.loads(answer.data) if answer.data else {}
     except ValueError:
         content = {"detail": answer.data.decode("utf-8", "replace")}
     if answer.status >= 400:
