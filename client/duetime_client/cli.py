@@ -236,7 +236,7 @@ def subscriptions(connect: Connect) -> None:
 @click.pass_obj
 def unsubscribe(connect: Connect, subscription_id: str) -> None:
     """End a subscription."""
-    _ask(lambda: connect().delete_subscription(subscription_id))
+    _show(lambda: connect().delete_subscription(subscription_id))
 
 
 main.add_command(next_times)

@@ -179,8 +179,7 @@ def _idempotent(key: str | None) -> dict[str, str]:
 
 def _decoded(answer: urllib3.BaseHTTPResponse) -> Json:
     try:
-        # 204 has nothing to say.
-        content = json.loads(answer.data) if answer.data else {}
+        content = json.loads(answer.data)
     except ValueError:
         content = {"detail": answer.data.decode("utf-8", "replace")}
     if answer.status >= 400:

@@ -190,7 +190,9 @@ def test_a_queue_hears_through_its_owners_topic_and_another_owners_queue_does_no
 
 
 @needs_wiring
-def test_a_dead_lettered_run_leads_to_a_signed_notification(client: Client) -> None:
+def test_a_dead_lettered_run_leads_to_a_signed_notification(account: Account) -> None:
+    # A new owner: nobody remembers from before that it has no subscriptions.
+    client = account.client_with(account.output("OperatorPolicyArn"))
     with listening() as receiver, listening(lambda _: Answer(400, b"out of order")) as target:
         made = client.create_subscription(
             {
@@ -226,7 +228,7 @@ def test_a_subscription_is_its_owners_alone(client: Client, account: Account) ->
     with pytest.raises(ApiError) as refused:
         other.delete_subscription(made["subscription_id"])
     assert refused.value.status == 404
-    client.delete_subscription(made["subscription_id"])
+    assert client.delete_subscription(made["subscription_id"])["endpoint"] == queue
     assert made["subscription_id"] not in [
         each["subscription_id"] for each in client.list_subscriptions()["items"]
     ]

@@ -151,7 +151,7 @@ def test_only_the_owner_can_end_a_subscription(desk: Desk) -> None:
     made = desk.create()
     with pytest.raises(NotFound):
         desk.subscriptions.delete(OTHER, made.subscription_id)
-    desk.subscriptions.delete(OWNER, made.subscription_id)
+    assert desk.subscriptions.delete(OWNER, made.subscription_id) == made
     with pytest.raises(NotFound):
         desk.subscriptions.delete(OWNER, made.subscription_id)
 

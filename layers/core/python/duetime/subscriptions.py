@@ -128,7 +128,8 @@ class Subscriptions:
     def list(self, owner: str) -> Sequence[Subscription]:
         return self.store.of_owner(owner)
 
-    def delete(self, owner: str, subscription_id: str) -> None:
+    def delete(self, owner: str, subscription_id: str) -> Subscription:
+        """As it was."""
         removed = self.store.remove(owner, subscription_id)
         if removed is None:
             raise NotFound("there is no such subscription, or it is not yours")
@@ -136,6 +137,7 @@ class Subscriptions:
         shared = any(other.sns_arn == removed.sns_arn for other in self.store.of_owner(owner))
         if removed.sns_arn and not shared:
             self.topics.unsubscribe(removed.sns_arn)
+        return removed
 
     def _new(
         self, wish: Wish, owner: str, by: str, idempotency_key: str | None, request: Mapping[str, Any]
