@@ -144,8 +144,8 @@ def test_what_sns_refuses_is_the_callers_mistake_and_what_fails_is_put_off() -> 
         from botocore.exceptions import ClientError
 
         class Client:
-            def create_topic(self, **_: Any) -> None:
-                raise ClientError({"Error": {"Code": code, "Message": "no"}}, "CreateTopic")
+            def subscribe(self, **_: Any) -> None:
+                raise ClientError({"Error": {"Code": code, "Message": "no"}}, "Subscribe")
 
         return SnsTopics(Client, PREFIX)  # type: ignore[arg-type]
 

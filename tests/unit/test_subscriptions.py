@@ -1,6 +1,7 @@
 """Who may hear of what."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -164,6 +165,23 @@ def test_an_endpoint_stays_with_the_topic_as_long_as_a_subscription_uses_it(desk
     assert desk.topic.arns == {second.sns_arn}
     desk.subscriptions.delete(OWNER, second.subscription_id)
     assert desk.topic.arns == set()
+
+
+def test_an_endpoint_that_is_given_up_and_taken_at_the_same_moment_stays(desk: Desk) -> None:
+    mail: dict[str, Any] = {"protocol": Channel.EMAIL, "endpoint": "a@example.com"}
+    first = desk.create(**mail)
+    second = a_subscription(**mail, sns_arn=first.sns_arn)
+
+    class Overtaken(Topic):
+        def unsubscribe(self, sns_arn: str) -> None:
+            super().unsubscribe(sns_arn)
+            # Who had found it there a moment before now writes its own.
+            desk.store.add(second)
+
+    overtaken = Overtaken()
+    overtaken.arns = desk.topic.arns
+    replace(desk.subscriptions, topics=overtaken).delete(OWNER, first.subscription_id)
+    assert overtaken.arns == {second.sns_arn}
 
 
 def test_owners_with_the_same_mailbox_do_not_get_in_each_others_way(desk: Desk) -> None:

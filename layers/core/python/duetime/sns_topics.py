@@ -21,7 +21,7 @@ from duetime.subscriptions import address_of
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
 
-_REFUSED: Final = frozenset({"InvalidParameter", "InvalidParameterValue", "OptedOut", "OptedOutException"})
+_REFUSED: Final = frozenset({"InvalidParameter", "InvalidParameterValue", "OptedOut"})
 
 
 class SnsTopics:
@@ -29,14 +29,13 @@ class SnsTopics:
         """`connect` makes the client: most invocations of a function that has topics need none."""
         self._connect = connect
         self._prefix = arn_prefix
-        self._made: set[str] = set()
 
     def subscribe(self, owner: str, protocol: Protocol, endpoint: str) -> str:
         try:
-            return self._subscribe(self._ensure_topic(owner), owner, protocol, endpoint)
+            return self._subscribe_or_make_topic(owner, protocol, endpoint)
         except ClientError as error:
-            code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
-            if code.removesuffix("Exception") in _REFUSED:
+            if _code(error) in _REFUSED:
+                message = error.response["Error"].get("Message", "")
                 raise InvalidField("endpoint", f"was refused by SNS: {message}") from error
             raise Unavailable("the subscription could not be made: try again") from error
 
@@ -55,7 +54,16 @@ class SnsTopics:
             MessageAttributes=_attributes(owner, wording, addresses),
         )
 
-    def _subscribe(self, topic_arn: str, owner: str, protocol: Protocol, endpoint: str) -> str:
+    def _subscribe_or_make_topic(self, owner: str, protocol: Protocol, endpoint: str) -> str:
+        try:
+            return self._subscribe(owner, protocol, endpoint)
+        except ClientError as error:
+            if _code(error) != "NotFound":
+                raise
+        self._make_topic(owner)
+        return self._subscribe(owner, protocol, endpoint)
+
+    def _subscribe(self, owner: str, protocol: Protocol, endpoint: str) -> str:
         # It never changes: a changed policy takes SNS up to a quarter of an hour. So an owner's subscriptions of one
         # endpoint can share it, and to subscribe again is no error.
         policy = {"owner": [owner], "to": [address_of(protocol, endpoint)]}
@@ -63,7 +71,7 @@ class SnsTopics:
         if protocol is Protocol.SQS:
             attributes["RawMessageDelivery"] = "true"
         answer = self._client.subscribe(
-            TopicArn=topic_arn,
+            TopicArn=self._arn(owner),
             Protocol=protocol.value,
             Endpoint=endpoint,
             Attributes=attributes,
@@ -72,15 +80,10 @@ class SnsTopics:
         )
         return answer["SubscriptionArn"]
 
-    def _ensure_topic(self, owner: str) -> str:
+    def _make_topic(self, owner: str) -> None:
         arn = self._arn(owner)
-        if arn not in self._made:
-            name = arn.rpartition(":")[2]
-            self._client.create_topic(
-                Name=name, Attributes={"KmsMasterKeyId": "alias/aws/sns", "Policy": _policy_of(arn)}
-            )
-            self._made.add(arn)
-        return arn
+        attributes = {"KmsMasterKeyId": "alias/aws/sns", "Policy": _policy_of(arn)}
+        self._client.create_topic(Name=arn.rpartition(":")[2], Attributes=attributes)
 
     def _arn(self, owner: str) -> str:
         return self._prefix + hashlib.sha256(owner.encode()).hexdigest()[:32]
@@ -88,6 +91,11 @@ class SnsTopics:
     @cached_property
     def _client(self) -> "SNSClient":
         return self._connect()
+
+
+def _code(error: ClientError) -> str:
+    code: str = error.response["Error"]["Code"]
+    return code.removesuffix("Exception")
 
 
 def _policy_of(topic_arn: str) -> str:

@@ -133,11 +133,17 @@ class Subscriptions:
         removed = self.store.remove(owner, subscription_id)
         if removed is None:
             raise NotFound("there is no such subscription, or it is not yours")
-        # Subscriptions of one owner with the same endpoint share one of the topic's.
-        shared = any(other.sns_arn == removed.sns_arn for other in self.store.of_owner(owner))
-        if removed.sns_arn and not shared:
+        if removed.sns_arn and not self._is_shared(removed):
             self.topics.unsubscribe(removed.sns_arn)
+            # Another may have been made at this moment, and have found the topic's still there.
+            if self._is_shared(removed):
+                self.topics.subscribe(owner, removed.protocol, removed.endpoint)
         return removed
+
+    def _is_shared(self, removed: Subscription) -> bool:
+        """Subscriptions of one owner with the same endpoint share one of the topic's."""
+        place = (removed.protocol, removed.endpoint)
+        return any(place == (other.protocol, other.endpoint) for other in self.store.of_owner(removed.owner))
 
     def _new(
         self, wish: Wish, owner: str, by: str, idempotency_key: str | None, request: Mapping[str, Any]
