@@ -60,6 +60,12 @@ class Watcher:
 
 
 @dataclass(frozen=True)
+class Notifier:
+    memory_mb: int = between(128, 10240)
+    max_concurrency: int = between(2, 1000)
+
+
+@dataclass(frozen=True)
 class Worker:
     scaling: Scaling
     memory_mb: int = between(128, 10240)
@@ -167,6 +173,7 @@ class Settings:
     enqueuer: Enqueuer
     watcher: Watcher
     worker: Worker
+    notifier: Notifier
     warm_throughput: WarmThroughput | None
     # How much earlier than its run a hint shall arrive at a worker: as much as the queue may be late.
     hint_lead_ms: int = between(0, 2000)

@@ -1,6 +1,6 @@
 """Who may do what: least privilege, function by function, in one place to read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import aws_s3 as s3
@@ -45,6 +45,10 @@ class Resources:
     stream_failures: sqs.Queue
     wake_ups: WakeUps
     signing_secret: SigningSecret
+    notices: RedrivenQueue
+    # The owners' topics, as a pattern.
+    notice_topics: str
+    notice_topics_shown_by_nag: str
     # The ARNs that tasks may reach, as patterns.
     targets: Sequence[str]
     in_emulator: bool
@@ -79,8 +83,13 @@ def grant_job_service(function: Function, on: Resources) -> None:
     function.allow(tables, [on.jobs, on.runs])
     # The open runs of a job that is cancelled, and the next that waits for its turn.
     function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", f"{on.jobs}/index/by_owner"])
-    # Who did what, which keys were used, and who has jobs at all.
-    function.allow(["dynamodb:PutItem", "dynamodb:Query"], [on.records])
+    # Who did what, which keys were used, who has jobs at all, and who subscribed.
+    records = ["dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"]
+    function.allow(records, [on.records])
+    _allow_topics(function, on, ["sns:CreateTopic", "sns:Subscribe", "sns:Unsubscribe"])
+    if on.in_emulator:
+        _allow_anywhere(function, ["sns:Unsubscribe"], "a subscription is not its topic's there")
+    function.allow(on.send, [on.notices.queue.queue_arn])
     _allow_objects(function, on, ["s3:PutObject", "s3:GetObject"])
     _allow_signing(function, on)
     _allow_wakeups(function, on)
@@ -137,14 +146,26 @@ def grant_worker(function: Function, on: Resources) -> None:
     _allow_targets(function, on)
 
 
+def grant_notifier(function: Function, on: Resources) -> None:
+    function.allow(["dynamodb:BatchGetItem"], [on.jobs])
+    function.allow(["dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem"], [on.records])
+    function.allow(CONSUME_QUEUE, [on.notices.queue.queue_arn])
+    function.allow(on.send, [on.notices.queue.queue_arn])
+    _allow_topics(function, on, ["sns:Publish"])
+    _allow_signing(function, on)
+    # What a job's notify block may name.
+    _allow_targets(function, on, ["lambda", "sqs"])
+
+
 def grant_schedules(on: Resources) -> None:
     # EventBridge also writes to the dead-letter queue with this role.
     on.wake_ups.allow(SEND, [on.due.queue.queue_arn, on.due.dead_letters.queue_arn])
 
 
-def _allow_targets(function: Function, on: Resources) -> None:
+def _allow_targets(function: Function, on: Resources, services: Collection[str] = tuple(ACTIONS)) -> None:
     """What the environment allows tasks to reach, and nothing else."""
-    for service, patterns in by_service(on.targets).items():
+    found = by_service(on.targets)
+    for service, patterns in ((service, found[service]) for service in found if service in services):
         passing = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
         function.allow(ACTIONS[service], patterns, passing if service == "iam" else None)
         for pattern in patterns:
@@ -200,6 +221,15 @@ def _allow_objects(function: Function, on: Resources, actions: list[str]) -> Non
     shown = f"<{function.logical_id_of(on.bucket)}.Arn>/*"
     _acknowledge(
         function, shown, "Logs and results are named by their run, which nobody can list beforehand."
+    )
+
+
+def _allow_topics(function: Function, on: Resources, actions: list[str]) -> None:
+    function.allow(actions, [on.notice_topics])
+    _acknowledge(
+        function,
+        on.notice_topics_shown_by_nag,
+        "One topic per owner who subscribes, made when it is needed; the names are Duetime's own.",
     )
 
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.constructs.access_policy import AccessPolicy
-from infra.constructs.event_sources import DueQueueSource, RunQueueSource, RunStreamSource
+from infra.constructs.event_sources import DueQueueSource, NoticesSource, RunQueueSource, RunStreamSource
 from infra.constructs.function import Function, Workplace
 from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
@@ -27,6 +27,7 @@ from infra.grants import (
     grant_enqueuer,
     grant_job_search,
     grant_job_service,
+    grant_notifier,
     grant_schedules,
     grant_watcher,
     grant_worker,
@@ -82,6 +83,8 @@ READ_ACCESS = [
 # For the system that does an attempt's work; the attempt's token does the rest.
 REPORT_ACCESS = [f"POST /jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")]
 
+ACCOUNT_SHOWN_BY_NAG = "arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>"
+
 API_TIMEOUT = Duration.seconds(10)
 ENQUEUER_TIMEOUT = Duration.seconds(30)
 # Lambda's limit, in every environment: a job's timeout_seconds means the same wherever it runs.
@@ -90,6 +93,11 @@ WATCHER_TIMEOUT = Duration.minutes(2)
 # Not six times the timeout, as AWS advises for batches: a watcher takes one message, and one that died must not be
 # missed for long.
 DUE_QUEUE_VISIBILITY = Duration.minutes(4)
+
+
+NOTIFIER_TIMEOUT = Duration.minutes(2)
+# Whoever does not answer is told again for about four hours: see `pause_before` in delivering.py.
+NOTICE_DELIVERIES = 10
 
 
 class SchedulerStack(Stack):
@@ -136,6 +144,13 @@ class SchedulerStack(Stack):
         self._stream_failures = StreamFailures(self, "StreamFailures", tls_only=tls_only)
         self._due = RedrivenQueue(self, "Due", visibility_timeout=DUE_QUEUE_VISIBILITY, tls_only=tls_only)
         self._wake_ups = WakeUps(self, "WakeUps")
+        self._notices = RedrivenQueue(
+            self,
+            "Notices",
+            visibility_timeout=Duration.seconds(6 * NOTIFIER_TIMEOUT.to_seconds()),
+            tls_only=tls_only,
+            deliveries=NOTICE_DELIVERIES,
+        )
         self._signing_secret = SigningSecret(self, "SigningSecret", keep_data=keep_data)
 
     def _create_functions(self, settings: Settings) -> None:
@@ -157,13 +172,26 @@ class SchedulerStack(Stack):
         admins = {"DUETIME_ADMINS": json.dumps(settings.admins)}
         targets = {"DUETIME_ALLOWED_TARGETS": _targets_variable(settings)}
         signing = {"DUETIME_SIGNING_SECRET_ARN": self._signing_secret.arn}
+        notices = {"DUETIME_NOTICES_QUEUE_URL": self._notices.queue.queue_url}
+        topics = {"DUETIME_NOTICE_TOPICS": self._notice_topics}
         queues = self._queue_variables(settings)
         wakeups = {"DUETIME_WAKEUPS": self.to_json_string(self._wakeup_variables())}
         self._job_service = self._function(
             "job_service",
             settings.job_service.memory_mb,
             API_TIMEOUT,
-            {**tables, **targets, **admins, **wakeups, **spill, **events, **quotas, **signing},
+            {
+                **tables,
+                **targets,
+                **admins,
+                **wakeups,
+                **spill,
+                **events,
+                **quotas,
+                **signing,
+                **notices,
+                **topics,
+            },
         )
         self._job_search = self._function(
             "job_search",
@@ -189,6 +217,19 @@ class SchedulerStack(Stack):
             settings.worker.memory_mb,
             WORKER_TIMEOUT,
             {**tables, **targets, **run_queues, **spill, **logs},
+        )
+        self._notifier = self._function(
+            "notifier",
+            settings.notifier.memory_mb,
+            NOTIFIER_TIMEOUT,
+            {
+                "DUETIME_JOBS_TABLE": tables["DUETIME_JOBS_TABLE"],
+                "DUETIME_RECORDS_TABLE": self._storage.records.table_name,
+                **targets,
+                **signing,
+                **notices,
+                **topics,
+            },
         )
         # A kind of task that a team registers is checked when a job is written, too.
         for function in (self._worker, self._job_service, self._watcher):
@@ -223,6 +264,11 @@ class SchedulerStack(Stack):
             "queue_arn": self._due.queue.queue_arn,
             "dead_letter_queue_arn": self._due.dead_letters.queue_arn,
         }
+
+    @property
+    def _notice_topics(self) -> str:
+        """How the ARNs of the owners' topics begin. They are made when an owner first needs one."""
+        return self.format_arn(service="sns", resource=f"{self._name}-notices-")
 
     def _create_api(self, settings: Settings) -> None:
         log_days = settings.retention.function_log_days
@@ -282,6 +328,13 @@ class SchedulerStack(Stack):
             queue=self._due.queue,
             max_concurrency=settings.watcher.max_concurrency,
         )
+        NoticesSource(
+            self,
+            "NotifierSource",
+            function=self._notifier.function,
+            queue=self._notices.queue,
+            max_concurrency=settings.notifier.max_concurrency,
+        )
         self._wake_ups.add_backstop(self._due.queue, self._due.dead_letters)
         started = by_service(_arns_of(settings))
         WorkReports(self, "WorkReports", queue=self._due.queue, services=started)
@@ -303,6 +356,9 @@ class SchedulerStack(Stack):
             stream_failures=self._stream_failures,
             wake_ups=self._wake_ups,
             signing_secret=self._signing_secret,
+            notices=self._notices,
+            notice_topics=f"{self._notice_topics}*",
+            notice_topics_shown_by_nag=f"{ACCOUNT_SHOWN_BY_NAG.format(service='sns')}:{self._name}-notices-*",
             targets=_arns_of(environment.settings),
             in_emulator=environment.is_local,
         )
@@ -311,6 +367,7 @@ class SchedulerStack(Stack):
         grant_enqueuer(self._enqueuer, resources)
         grant_watcher(self._watcher, resources)
         grant_worker(self._worker, resources)
+        grant_notifier(self._notifier, resources)
         grant_schedules(resources)
 
     def _watch_over(self, environment: Environment) -> None:
@@ -363,6 +420,8 @@ class SchedulerStack(Stack):
             "SpillBucketName": self._bucket.bucket_name,
             "WorkerFunctionName": self._worker.function.function_name,
             "WatcherFunctionName": self._watcher.function.function_name,
+            "NoticesQueueUrl": self._notices.queue.queue_url,
+            "SigningSecretArn": self._signing_secret.arn,
             "DueQueueUrl": self._due.queue.queue_url,
             "AlarmTopicArn": self._monitoring.topic.topic_arn,
             "ScheduleGroupName": self._wake_ups.group.schedule_group_name,

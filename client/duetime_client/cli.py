@@ -249,6 +249,50 @@ def redrive(connect: Connect, job_id: str | None, run_id: str | None, everything
             return
 
 
+@main.command()
+@click.argument("protocol", type=click.Choice(["https", "email", "sms", "sqs", "lambda"]))
+@click.argument("endpoint")
+@click.option(
+    "--event", "events", multiple=True, required=True, help="What to hear of; give it once for each."
+)
+@click.option("--job", "job_id", help="Of this job.")
+@click.option("--tag", help="Of all jobs with this tag.")
+@click.option("--all", "everything", is_flag=True, help="Of all jobs.")
+@click.option("--idempotency-key", help="Repeating the command with the same key makes no second one.")
+@click.pass_obj
+def subscribe(
+    connect: Connect,
+    protocol: str,
+    endpoint: str,
+    events: tuple[str, ...],
+    job_id: str | None,
+    tag: str | None,
+    everything: bool,
+    idempotency_key: str | None,
+) -> None:
+    """Be told of events (failed, late, ...) of your jobs at ENDPOINT: a URL, an address, a number or an ARN. A
+    webhook's secret is shown once, here."""
+    scope = {"job_id": job_id, "tag": tag, "all": everything or None}
+    body: dict[str, Any] = {"protocol": protocol, "endpoint": endpoint, "events": list(events)}
+    body |= {name: value for name, value in scope.items() if value is not None}
+    _show(lambda: connect().create_subscription(body, idempotency_key=idempotency_key))
+
+
+@main.command()
+@click.pass_obj
+def subscriptions(connect: Connect) -> None:
+    """List your subscriptions."""
+    _show(lambda: connect().list_subscriptions())
+
+
+@main.command()
+@click.argument("subscription_id")
+@click.pass_obj
+def unsubscribe(connect: Connect, subscription_id: str) -> None:
+    """End a subscription."""
+    _show(lambda: connect().delete_subscription(subscription_id))
+
+
 main.add_command(next_times)
 
 

@@ -157,6 +157,19 @@ class Client:
     def get_upcoming(self, job_id: str, *, count: int | None = None) -> Json:
         return self.call("GET", _job(job_id, "upcoming"), query={"count": count})
 
+    def create_subscription(
+        self, subscription: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> Json:
+        """The answer of an `https` one has the secret to verify its webhooks with; it is not shown again."""
+        headers = _idempotent(idempotency_key)
+        return self.call("POST", "/subscriptions", body=subscription, headers=headers)
+
+    def list_subscriptions(self) -> Json:
+        return self.call("GET", "/subscriptions")
+
+    def delete_subscription(self, subscription_id: str) -> Json:
+        return self.call("DELETE", f"/subscriptions/{quote(subscription_id, safe='')}")
+
     def preview_schedule(self, schedule: Mapping[str, Any]) -> Json:
         return self.call("POST", "/schedules/preview", body=schedule)
 

@@ -1,4 +1,4 @@
-"""What wakes the enqueuer, the watcher and the worker.
+"""What wakes the enqueuer, the watcher, the worker and the notifier.
 
 These are the bare CloudFormation resources, because CDK's event source classes also grant, and more than is needed
 (GetQueueUrl, ListStreams on every stream of the account).
@@ -97,6 +97,31 @@ class RunQueueSource(_Mapping):
             function_response_types=["ReportBatchItemFailures"],
             scaling_config=_concurrency(scaling),
             provisioned_poller_config=_pollers(scaling),
+        )
+
+
+class NoticesSource(_Mapping):
+    """News, what is to be delivered, and what is to be summed up. By the batch: a storm's notices are then counted
+    with one write, and a notice has a second's time."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        function: lambda_.Function,
+        queue: sqs.Queue,
+        max_concurrency: int,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            function_name=function.function_name,
+            event_source_arn=queue.queue_arn,
+            batch_size=50,
+            maximum_batching_window_in_seconds=1,
+            function_response_types=["ReportBatchItemFailures"],
+            scaling_config=_Mapping.ScalingConfigProperty(maximum_concurrency=max_concurrency),
         )
 
 

@@ -35,10 +35,16 @@ class EncryptedQueue(sqs.Queue):
 
 
 class RedrivenQueue(Construct):
-    """A queue whose messages, after five deliveries in vain, wait two weeks on a dead-letter queue of its own."""
+    """A queue whose messages, after some deliveries in vain, wait two weeks on a dead-letter queue of its own."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, visibility_timeout: Duration, tls_only: bool
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        visibility_timeout: Duration,
+        tls_only: bool,
+        deliveries: int = 5,
     ) -> None:
         super().__init__(scope, construct_id)
         self.dead_letters = EncryptedQueue(
@@ -49,7 +55,7 @@ class RedrivenQueue(Construct):
             "Queue",
             tls_only=tls_only,
             visibility_timeout=visibility_timeout,
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=5),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=deliveries),
         )
 
 

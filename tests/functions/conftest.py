@@ -51,9 +51,8 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         create_tables(boto3.client("dynamodb"))
         boto3.client("s3").create_bucket(Bucket="spill")
-        secret = boto3.client("secretsmanager").create_secret(Name="signing", SecretString="s" * 64)
         sqs = boto3.client("sqs")
-        names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead"]
+        names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead", "notices"]
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
         variables = {
             "DUETIME_JOBS_TABLE": JOBS,
@@ -63,12 +62,14 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             "DUETIME_ENVIRONMENT": "test",
             "DUETIME_RECORDS_TABLE": RECORDS,
             "DUETIME_SPILL_BUCKET": "spill",
-            "DUETIME_SIGNING_SECRET_ARN": secret["ARN"],
             "DUETIME_RUN_DAYS": "30",
             "DUETIME_RUN_LOG_DAYS": "30",
             "DUETIME_EVENT_DAYS": "30",
             "DUETIME_QUOTAS": json.dumps([{"principals": ["*"], "waiting_jobs": 1000}]),
             "DUETIME_DUE_QUEUE_URL": urls["due"],
+            "DUETIME_NOTICES_QUEUE_URL": urls["notices"],
+            "DUETIME_NOTICE_TOPICS": "arn:aws:sns:us-east-1:123456789012:duetime-test-notices-",
+            "DUETIME_SIGNING_SECRET_ARN": _signing_secret(),
             "DUETIME_HINT_LEAD_MS": "400",
             "DUETIME_WAKEUPS": json.dumps(_wakeups()),
             "DUETIME_ALLOWED_TARGETS": json.dumps([ALLOWED]),
@@ -80,6 +81,12 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             monkeypatch.setenv(name, value)
         monkeypatch.syspath_prepend(str(EVENTS.parent / "layers" / "tasks" / "python"))
         yield urls
+
+
+def _signing_secret() -> str:
+    secret = boto3.client("secretsmanager").create_secret(Name="signing", SecretString="the signing secret")
+    arn: str = secret["ARN"]
+    return arn
 
 
 def _wakeups() -> dict[str, str]:

@@ -2,7 +2,7 @@ import pytest
 
 from tests.infra.conftest import Synthesised
 
-FUNCTIONS = ("job_service", "job_search", "enqueuer", "watcher", "worker")
+FUNCTIONS = ("job_service", "job_search", "enqueuer", "watcher", "worker", "notifier")
 TABLES = ("JOBS_TABLE", "RUNS_TABLE", "RUN_DAYS")
 LOGS = ("RECORDS_TABLE", "RUN_LOG_DAYS")
 QUEUES = ("RUN_QUEUE_URLS", "DEAD_LETTER_QUEUE_URLS", "DUE_QUEUE_URL", "HINT_LEAD_MS")
@@ -49,11 +49,24 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
                 "WAKEUPS",
                 "SPILL_BUCKET",
                 "SIGNING_SECRET_ARN",
+                "NOTICES_QUEUE_URL",
+                "NOTICE_TOPICS",
             },
         ),
         ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET", "SIGNING_SECRET_ARN"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
         ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET"}),
+        (
+            "notifier",
+            {
+                "JOBS_TABLE",
+                "RECORDS_TABLE",
+                "ALLOWED_TARGETS",
+                "SIGNING_SECRET_ARN",
+                "NOTICES_QUEUE_URL",
+                "NOTICE_TOPICS",
+            },
+        ),
         ("worker", {*TABLES, *LOGS, "ALLOWED_TARGETS", "RUN_QUEUE_URLS", "SPILL_BUCKET"}),
     ],
 )

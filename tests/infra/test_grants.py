@@ -26,6 +26,7 @@ class Names:
         ]
         self.failures = self._name("AWS::SQS::Queue", "StreamFailures")
         self.due = self._name("AWS::SQS::Queue", "DueQueue")
+        self.notices = self._name("AWS::SQS::Queue", "NoticesQueue")
         self.due_dead_letters = self._name("AWS::SQS::Queue", "DueDeadLetters")
 
     def _name(self, kind: str, named: str) -> str:
@@ -61,6 +62,12 @@ def objects(synthesised: Synthesised, *actions: str) -> set[tuple[str, str]]:
     return {(f"s3:{action}", f"{bucket}/*") for action in actions}
 
 
+def topics(synthesised: Synthesised, *actions: str) -> set[tuple[str, str]]:
+    """The owners' topics, which are made when they are needed."""
+    name = f"duetime-{synthesised.environment.name}-notices-*"
+    return {(f"sns:{action}", name) for action in actions}
+
+
 def signing(synthesised: Synthesised) -> set[tuple[str, str]]:
     secret, _ = synthesised.one("AWS::SecretsManager::Secret", "SigningSecret")
     return {("secretsmanager:GetSecretValue", f"{secret}.Id")}
@@ -90,7 +97,11 @@ def test_job_service_writes_jobs_and_runs_and_sets_wake_ups(synthesised: Synthes
         names.log("JobService")
         | on_tables(("PutItem", "GetItem", "BatchGetItem", "UpdateItem"), names.jobs, names.runs)
         | on_tables(("Query",), names.runs, f"{names.runs}/index/watch", f"{names.jobs}/index/by_owner")
-        | on_tables(("PutItem", "Query"), names.records)
+        | on_tables(("PutItem", "GetItem", "Query", "DeleteItem"), names.records)
+        | topics(synthesised, "CreateTopic", "Subscribe", "Unsubscribe")
+        # To the emulator's IAM a subscription is not its topic's.
+        | ({("sns:Unsubscribe", "*")} if synthesised.environment.is_local else set())
+        | sends(synthesised, [names.notices])
         | objects(synthesised, "PutObject", "GetObject")
         | signing(synthesised)
         | wakeups(synthesised)
@@ -152,6 +163,23 @@ def test_the_worker_updates_what_exists_and_reaches_what_tasks_may_reach(synthes
         | {(f"sqs:{action}", queue) for action in CONSUME for queue in names.run_queues}
         | objects(synthesised, "PutObject")
         | targets(synthesised)
+    )
+
+
+def test_the_notifier_reads_subscriptions_counts_storms_and_tells(synthesised: Synthesised) -> None:
+    names = Names(synthesised)
+    direct = {
+        grant for grant in targets(synthesised) if grant[0] in ("sqs:SendMessage", "lambda:InvokeFunction")
+    }
+    assert synthesised.grants("NotifierRole") == (
+        names.log("Notifier")
+        | on_tables(("BatchGetItem",), names.jobs)
+        | on_tables(("Query", "GetItem", "PutItem"), names.records)
+        | {(f"sqs:{action}", names.notices) for action in CONSUME}
+        | sends(synthesised, [names.notices])
+        | topics(synthesised, "Publish")
+        | signing(synthesised)
+        | direct
     )
 
 
@@ -331,6 +359,8 @@ def test_the_outputs_are_what_tools_read(synthesised: Synthesised) -> None:
         "WatcherFunctionName",
         "DueQueueUrl",
         "AlarmTopicArn",
+        "NoticesQueueUrl",
+        "SigningSecretArn",
         "ScheduleGroupName",
         "RunQueueUrlHigh",
         "RunQueueUrlMedium",

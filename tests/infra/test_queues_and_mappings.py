@@ -22,9 +22,28 @@ def test_a_queue_gives_up_on_a_message_after_five_deliveries(synthesised: Synthe
     assert properties["MessageRetentionPeriod"] == 14 * 86_400
 
 
+def test_a_notice_that_cannot_be_delivered_is_given_up_after_ten_deliveries(synthesised: Synthesised) -> None:
+    _, queue = synthesised.one("AWS::SQS::Queue", "NoticesQueue")
+    dead_letters, properties = synthesised.one("AWS::SQS::Queue", "NoticesDeadLetters")
+    assert target_of(queue["RedrivePolicy"]["deadLetterTargetArn"]) == dead_letters
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
+    assert properties["MessageRetentionPeriod"] == 14 * 86_400
+
+
+def test_the_notifier_takes_notices_by_the_batch(synthesised: Synthesised) -> None:
+    _, mapping = synthesised.one("AWS::Lambda::EventSourceMapping", "NotifierSource")
+    queue, properties = synthesised.one("AWS::SQS::Queue", "NoticesQueue")
+    assert target_of(mapping["EventSourceArn"]) == queue
+    assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (50, 1)
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    expected = synthesised.environment.settings.notifier.max_concurrency
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": expected}
+    assert properties["VisibilityTimeout"] == 6 * synthesised.function("notifier")["Timeout"]
+
+
 def test_every_queue_is_standard_and_encrypted(synthesised: Synthesised) -> None:
     queues = synthesised.all("AWS::SQS::Queue").values()
-    assert len(queues) == 9
+    assert len(queues) == 11
     assert {(queue["SqsManagedSseEnabled"], "FifoQueue" in queue) for queue in queues} == {(True, False)}
 
 

@@ -77,7 +77,7 @@ class Actor:
         return Event(job_id=job_id, at=at, action=action, by=self.principal, source=self.source, **details)
 
 
-_OPAQUE: Final = ("task", "payload")
+_OPAQUE: Final = ("task", "payload", "notify")
 
 
 def changes_between(before: Job, after: Job) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from duetime.audit import Action, Actor, changes_between
+from duetime.endpoints import check_notify
 from duetime.errors import Conflict, Stale
 from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done
 from duetime.planning import Agenda, Plan, plan
@@ -26,7 +27,7 @@ from duetime.timing import ScheduleType, Timing
 _TRIES: Final = 5
 _TICK: Final = timedelta(microseconds=1)
 # What may change without altering what runs or when.
-_COSMETIC: Final = ("name", "tags")
+_COSMETIC: Final = ("name", "tags", "notify")
 
 Change = Callable[[Job, str, datetime], Plan]
 """From the job as it is, by whom, now: what it becomes. The same job: there is nothing to do."""
@@ -113,7 +114,9 @@ def update(merge: Callable[[Job], JobSpec], intake: Intake) -> Change:
         spec = merge(job)
         if spec == job.spec:
             return Plan(job)
-        check_task(spec, intake.allowed.reach_of(job.owner))
+        reach = intake.allowed.reach_of(job.owner)
+        check_task(spec, reach)
+        check_notify(spec.notify, reach)
         if replace(spec, **{name: getattr(job.spec, name) for name in _COSMETIC}) == job.spec:
             return Plan(_edited(job, by, now, spec=spec))
         return _replanned(job, spec, by, now)

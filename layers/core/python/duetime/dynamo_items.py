@@ -15,6 +15,7 @@ from duetime.dynamo_values import (
     Item,
     Kind,
     enum,
+    enums,
     read_fields,
     record,
     records,
@@ -23,6 +24,7 @@ from duetime.dynamo_values import (
 )
 from duetime.job import Job, JobSpec, Overlap, Priority
 from duetime.listing import part_of
+from duetime.notify import NoticeEvent, Notify, Protocol
 from duetime.retry import BackoffKind, RetryPolicy
 from duetime.run import Attempt, AttemptOutcome, Run, RunKey
 from duetime.status import JobStatus, RunStatus
@@ -47,6 +49,11 @@ _RETRY: Final[Mapping[str, Kind]] = {
     "base_seconds": NUMBER,
     "cap_seconds": NUMBER,
 }
+_NOTIFY: Final[Mapping[str, Kind]] = {
+    "events": enums(NoticeEvent),
+    "protocol": enum(Protocol),
+    "endpoint": TEXT,
+}
 _SPEC: Final[Mapping[str, Kind]] = {
     "name": TEXT,
     "task": JSON,
@@ -58,6 +65,7 @@ _SPEC: Final[Mapping[str, Kind]] = {
     "max_concurrency": NUMBER,
     "overlap": enum(Overlap),
     "tags": TEXTS,
+    "notify": record(_NOTIFY, Notify),
 }
 _JOB: Final[Mapping[str, Kind]] = {
     "job_id": TEXT,
@@ -108,6 +116,7 @@ _RUN: Final[Mapping[str, Kind]] = {
     "last": FLAG,
     "manual": FLAG,
     "patient": FLAG,
+    "notify": enums(NoticeEvent),
     "hints": NUMBER,
     "called_at": INSTANT,
     "attempt": NUMBER,

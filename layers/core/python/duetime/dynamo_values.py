@@ -58,6 +58,10 @@ def enum(members: type[StrEnum]) -> Kind:
     return Kind(to_value, lambda value: members(value["S"]))
 
 
+def enums(members: type[StrEnum]) -> Kind:
+    return Kind(to_value, lambda value: tuple(members(inner["S"]) for inner in value["L"]))
+
+
 def record(kinds: Mapping[str, Kind], build: Callable[..., Any]) -> Kind:
     """A dataclass as a map."""
     return Kind(

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from duetime.errors import IllegalTransition
+from duetime.notify import Notify
 from duetime.retry import RetryPolicy
 from duetime.status import JOB_TRANSITIONS, JobStatus, RunStatus
 from duetime.timing import Timing
@@ -46,6 +47,7 @@ class JobSpec:
     max_concurrency: int = 1
     overlap: Overlap = Overlap.SKIP
     tags: tuple[str, ...] = ()
+    notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from duetime.errors import IllegalTransition
 from duetime.instants import format_instant
 from duetime.job import Job, Priority
+from duetime.notify import NoticeEvent
 from duetime.status import RUN_TRANSITIONS, RunStatus
 
 PATIENCE: Final = timedelta(seconds=20)
@@ -64,6 +65,8 @@ class Run:
     last: bool = False
     # Somebody asked for it by hand: what the schedule says does not matter to it.
     manual: bool = False
+    # What its job's notify block lists: whoever reads the stream need not read the job to know.
+    notify: tuple[NoticeEvent, ...] = ()
     # It waits for a place, whatever its job's overlap policy says about ordinary runs.
     patient: bool = False
     # How often its hint was taken for lost and sent again, since a worker last looked at it.
@@ -139,6 +142,7 @@ def planned_run(job: Job, nominal_at: datetime, now: datetime, *, jitter: timede
         run_id=run_id_for(job.job_id, job.generation, nominal_at),
         owner=job.owner,
         priority=job.spec.priority,
+        notify=job.spec.notify.events if job.spec.notify else (),
         generation=job.generation,
         due_at=due_at,
         not_before=due_at,

@@ -60,6 +60,15 @@ class Settings:
         return self._required("DUETIME_SIGNING_SECRET_ARN")
 
     @cached_property
+    def notices_queue_url(self) -> str:
+        return self._required("DUETIME_NOTICES_QUEUE_URL")
+
+    @cached_property
+    def notice_topics(self) -> str:
+        """How the ARNs of the owners' topics begin."""
+        return self._required("DUETIME_NOTICE_TOPICS")
+
+    @cached_property
     def runs_kept_for(self) -> timedelta:
         return timedelta(days=self._whole_number("DUETIME_RUN_DAYS"))
 

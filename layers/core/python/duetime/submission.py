@@ -9,6 +9,7 @@ from typing import Any, Final
 from duetime.admission import Admission
 from duetime.audit import Actor
 from duetime.clock import Clock
+from duetime.endpoints import check_notify
 from duetime.errors import Conflict, InvalidField, RequestError, TooMany, Unavailable
 from duetime.job import Job, JobSpec, digest_request, new_job_id
 from duetime.planning import Agenda, Plan, plan, schedule_of
@@ -102,7 +103,9 @@ class Intake:
         )
 
     def _plan(self, job: Job) -> Plan:
-        check_task(job.spec, self.allowed.reach_of(job.owner))
+        reach = self.allowed.reach_of(job.owner)
+        check_task(job.spec, reach)
+        check_notify(job.spec.notify, reach)
         return plan(waiting_from(job, job.created_at), job.created_at)
 
     def _wake_for_all(self, plans: Sequence[Plan]) -> None:

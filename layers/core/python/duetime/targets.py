@@ -46,14 +46,17 @@ class Reach:
         ip = _unwrapped(ip_address(address))
         if (str(ip), port) in _control_endpoints():
             raise ForbiddenTarget(f"{host} resolves to {ip}, port {port}, which belongs to the worker itself")
-        if _is_public(ip):
-            return
-        listed = (network for rule in self.rules for network in rule.http_private_networks)
-        if not any(ip in network for network in listed if network.version == ip.version):
+        if not _is_public(ip) and not self.lists_address(address):
             raise ForbiddenTarget(
                 f"{host} resolves to {ip}, which is not a public address and not listed for {self.owner} in this "
                 "environment's allowed_targets"
             )
+
+    def lists_address(self, address: str) -> bool:
+        """Whether it is one of the private addresses that the environment names for this owner."""
+        ip = _unwrapped(ip_address(address))
+        listed = (network for rule in self.rules for network in rule.http_private_networks)
+        return any(ip in network for network in listed if network.version == ip.version)
 
     def check_python(self, reference: str) -> None:
         self._require(reference, (pattern for rule in self.rules for pattern in rule.python))

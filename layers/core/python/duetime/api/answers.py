@@ -12,6 +12,7 @@ from duetime.health import Health
 from duetime.instants import format_instant
 from duetime.job import Job
 from duetime.logbook import LogPiece
+from duetime.notify import Notify
 from duetime.run import Attempt, Run
 from duetime.schedules import Upcoming
 from duetime.searching import next_due
@@ -87,6 +88,7 @@ def show_job(job: Job, now: datetime) -> Json:
         "max_concurrency": spec.max_concurrency,
         "overlap": spec.overlap,
         "tags": list(spec.tags),
+        "notify": spec.notify and show_notify(spec.notify),
         "next_run_at": show_time(next_due(job, now)),
         "version": job.version,
         "running": job.running,
@@ -103,6 +105,14 @@ def show_summary(job: Job, now: datetime) -> Json:
     """A job in a list: what tells it from the others, without what may be large."""
     whole = show_job(job, now)
     return {name: whole[name] for name in SUMMARY}
+
+
+def show_notify(notify: Notify) -> Json:
+    return {
+        "events": [event.value for event in notify.events],
+        "protocol": notify.protocol.value,
+        "endpoint": notify.endpoint,
+    }
 
 
 def show_upcoming(lines: Iterable[Upcoming], jitter: timedelta = timedelta()) -> list[Json]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from duetime.api.answers import show_notify
 from duetime.errors import InvalidField
 from duetime.instants import format_instant, to_milliseconds
 from duetime.job import Job, JobSpec, Overlap, Priority
+from duetime.notify import Notify, Protocol, parse_events
 from duetime.retry import LONGEST_DELAY_SECONDS, BackoffKind, RetryPolicy
 from duetime.schedules import InvalidSchedule, frequency_to_cron
 from duetime.timing import CatchUp, ScheduleType, Timing
@@ -50,10 +52,10 @@ def _printable(text: str) -> str:
     return text
 
 
-def _distinct(tags: list[str]) -> list[str]:
-    if len(set(tags)) != len(tags):
-        raise ValueError("names a tag twice")
-    return tags
+def _distinct(names: list[Any]) -> list[Any]:
+    if len(set(names)) != len(names):
+        raise ValueError("names one twice")
+    return names
 
 
 def _instant(text: str) -> str:
@@ -83,6 +85,8 @@ def parse_time(text: str) -> datetime:
 Tag = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_printable)]
 Payload = Annotated[Any, AfterValidator(lambda value: _json_within(PAYLOAD_LIMIT_BYTES, value))]
 TaskSettings = Annotated[dict[str, Any], AfterValidator(lambda value: _json_within(TASK_LIMIT_BYTES, value))]
+Event = Literal["succeeded", "failed", "dead_lettered", "retried", "late", "missed", "paused"]
+Events = Annotated[list[Event], Field(min_length=1, max_length=7), AfterValidator(_distinct)]
 Time = Annotated[
     str, Field(max_length=64, json_schema_extra={"format": "date-time"}), AfterValidator(_instant)
 ]
@@ -98,6 +102,17 @@ class Retry(_Strict):
 
     def to_policy(self) -> RetryPolicy:
         return RetryPolicy(BackoffKind(self.kind), self.base_seconds, self.cap_seconds)
+
+
+class NotifyBlock(_Strict):
+    """Who is told what becomes of the job's runs, for the simple case; subscriptions can do more."""
+
+    events: Events
+    protocol: Literal["https", "sqs", "lambda"]
+    endpoint: Annotated[str, Field(min_length=1, max_length=2048)]
+
+    def to_notify(self) -> Notify:
+        return Notify(parse_events(self.events), Protocol(self.protocol), self.endpoint)
 
 
 class Schedule(_Strict):
@@ -177,6 +192,7 @@ class CreateJob(Schedule):
     max_concurrency: Annotated[int, Field(ge=1, le=1000)] = 1
     overlap: Literal["skip", "queue"] = "skip"
     tags: Annotated[list[Tag], Field(max_length=20), AfterValidator(_distinct)] = Field(default_factory=list)
+    notify: NotifyBlock | None = None
 
     def to_spec(self) -> JobSpec:
         return JobSpec(
@@ -191,6 +207,7 @@ class CreateJob(Schedule):
             max_concurrency=self.max_concurrency,
             overlap=Overlap(self.overlap),
             tags=tuple(self.tags),
+            notify=self.notify.to_notify() if self.notify else None,
         )
 
 
@@ -318,6 +335,7 @@ def as_request(spec: JobSpec) -> dict[str, Any]:
     own |= {
         "retry": {name: _plain(value) for name, value in asdict(spec.retry).items()},
         "tags": list(spec.tags),
+        "notify": spec.notify and show_notify(spec.notify),
     }
     request = {name: value for name, value in timing.items() if name in fitting} | own
     return {name: _plain(value) for name, value in request.items() if value is not None}
