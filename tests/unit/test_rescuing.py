@@ -13,7 +13,7 @@ from duetime.callbacks import Callbacks
 from duetime.claiming import JUDGED, claimed
 from duetime.clock import ManualClock
 from duetime.errors import Conflict, InvalidField, NotFound, PermanentFailure, TransientFailure
-from duetime.finishing import succeeded
+from duetime.finishing import accepted, succeeded
 from duetime.job import Overlap
 from duetime.leases import LEASE
 from duetime.memory_store import MemoryStore
@@ -103,6 +103,18 @@ class Scene:
         return self.rescuer.rescue(self.pair)
 
 
+def before_the_write(scene: Scene, monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    """Somebody else is faster, once."""
+    advance = scene.store.advance
+
+    def overtaken(*arguments: Any, **options: Any) -> bool:
+        monkeypatch.setattr(scene.store, "advance", advance)
+        do()
+        return advance(*arguments, **options)
+
+    monkeypatch.setattr(scene.store, "advance", overtaken)
+
+
 class TestADeadWorker:
     def test_its_run_is_retried_at_once_and_the_attempt_is_on_record(self) -> None:
         scene = Scene()
@@ -138,6 +150,17 @@ class TestADeadWorker:
         scene.clock.wait_until(NOW + MINUTE)
         assert scene.rescuer.rescue(outdated) is None
         assert scene.run.status is RunStatus.RUNNING
+
+    def test_a_run_whose_cancellation_was_asked_for_is_not_tried_again(self) -> None:
+        scene = Scene()
+        scene.control.cancel(scene.key, ANN)
+        run = scene.rescue(MINUTE)
+        assert run is not None
+        assert (run.status, scene.run) == (RunStatus.CANCELLED, run)
+        assert (run.error_message or "").startswith(
+            "it was cancelled by ann; its worker worker-1 was not heard of"
+        )
+        assert (scene.pair.job.running, scene.pair.job.status) == (0, JobStatus.COMPLETED)
 
     def test_its_late_answer_is_not_recorded(self) -> None:
         """The worker was not dead, only slow: it comes back after its run was given to another."""
@@ -240,6 +263,70 @@ class TestCallbacks:
         scene.clock.advance(timedelta(seconds=5))
         run = scene.callbacks.heartbeat(scene.key, TOKEN)
         assert (run.cancel_requested, run.deadline_at) == ("ann", NOW)
+
+    def test_a_heartbeat_that_meets_a_cancellation_does_not_put_it_off(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = self.scene()
+        scene.clock.advance(timedelta(seconds=30))
+        before_the_write(scene, monkeypatch, lambda: scene.control.cancel(scene.key, ANN))
+        run = scene.callbacks.heartbeat(scene.key, TOKEN)
+        assert (run.cancel_requested, run.deadline_at, scene.run) == ("ann", scene.clock.now(), run)
+
+    def test_a_heartbeat_that_meets_the_worker_who_writes_it_down_does_not_shorten_the_lease(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = Scene(reports=True)
+
+        def accept() -> None:
+            hour = NOW + timedelta(hours=1)
+            after = accepted(scene.run, timedelta(minutes=5), None, hour, scene.clock.now())
+            assert scene.store.advance(scene.run, after, by_holder=True)
+
+        before_the_write(scene, monkeypatch, accept)
+        scene.clock.advance(timedelta(seconds=10))
+        run = scene.callbacks.heartbeat(scene.key, TOKEN)
+        assert run.deadline_at == scene.clock.now() + timedelta(minutes=5)
+        assert scene.run == run
+
+    @pytest.mark.parametrize("retry", [True, False])
+    def test_a_failure_after_cancellation_was_asked_for_is_the_cancellation(self, retry: bool) -> None:
+        scene = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        run = scene.callbacks.fail(scene.key, TOKEN, "stopped as you asked", retry=retry, retry_after=None)
+        assert (run.status, run.error_message) == (
+            RunStatus.CANCELLED,
+            "it was cancelled by ann; stopped as you asked",
+        )
+        assert scene.run == run
+
+    def test_a_completion_after_cancellation_was_asked_for_is_one(self) -> None:
+        scene = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        assert scene.callbacks.complete(scene.key, TOKEN, None).status is RunStatus.SUCCEEDED
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            RunKey("x", "y"),
+            RunKey("", ""),
+            RunKey("3f1f7c52-9d5c-4a44-8f1b-6d1a2c9f0b11", "y" * 2000),
+            RunKey("x" * 3000, "20261118T070000123Z-1-3f1f7c529d5c4a44"),
+        ],
+    )
+    def test_what_cannot_be_a_runs_id_is_not_asked_for(
+        self, monkeypatch: pytest.MonkeyPatch, key: RunKey
+    ) -> None:
+        scene = self.scene()
+        monkeypatch.setattr(scene.store, "load", lambda _: 1 / 0)
+        sayings: list[Callable[[], Run]] = [
+            lambda: scene.callbacks.heartbeat(key, TOKEN),
+            lambda: scene.callbacks.complete(key, TOKEN, None),
+            lambda: scene.callbacks.fail(key, TOKEN, "x", retry=True, retry_after=None),
+        ]
+        for say in sayings:
+            with pytest.raises(NotFound):
+                say()
 
     def test_a_heartbeat_before_the_worker_has_written_it_down_keeps_the_workers_lease(self) -> None:
         scene = Scene(reports=True)
@@ -370,6 +457,40 @@ class TestRunControl:
         lease = scene.run.deadline_at
         after = scene.control.cancel(scene.key, ANN)
         assert (after.status, after.cancel_requested, after.deadline_at) == (RunStatus.RUNNING, "ann", lease)
+
+    def test_asking_again_brings_a_deadline_that_is_far_away_back(self) -> None:
+        scene = Scene(elsewhere=True)
+        scene.control.cancel(scene.key, ANN)
+        far = replace(scene.run, deadline_at=NOW + timedelta(days=1))
+        assert scene.store.advance(scene.run, far)
+        after = scene.control.cancel(scene.key, Actor("bob"))
+        assert (after.cancel_requested, after.deadline_at, scene.run) == ("ann", NOW, after)
+
+    def test_a_run_that_fails_meanwhile_does_not_keep_a_jobs_others_from_being_cancelled(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = a_cron_job(spec={"max_concurrency": 3})
+        runs = [a_run(job, at=NOW + timedelta(minutes=n)) for n in range(3)]
+        store = MemoryStore()
+        store.create(job, runs)
+        for run in runs:
+            seen = store.load([run.key])[run.key]
+            assert store.exchange(seen, claimed(seen, "w", NOW), JUDGED) is None
+        load = store.load
+
+        def load_and_fail(keys: Any) -> Any:
+            monkeypatch.setattr(store, "load", load)
+            there = load(keys)
+            for seen in there.values():
+                store.advance(seen.run, seen.run.evolve(status=RunStatus.FAILED))
+            return load(keys)
+
+        monkeypatch.setattr(store, "load", load_and_fail)
+        there = store.get_job(job.job_id)
+        assert there is not None
+        RunControl(store, ManualClock(NOW)).cancel_all(there, ANN)
+        found = [store.get_run(run.key) for run in runs]
+        assert [run and run.cancel_requested for run in found] == ["ann", "ann", None]
 
     def test_cancelling_a_job_cancels_all_that_is_open_of_it(self) -> None:
         job = a_cron_job(spec={"max_concurrency": 3, "overlap": Overlap.QUEUE})

@@ -95,7 +95,7 @@ class Rescuer:
         return None
 
     def _settle(self, seen: JobRun, after: Run) -> Run | None:
-        return after if settle(seen, after, self.store, self.clock.now()) else None
+        return settle(seen, after, self.store, self.clock.now())
 
 
 def next_deadline(run: Run, now: datetime) -> datetime:

@@ -15,6 +15,9 @@ from duetime.targets import Reach
 CHECKPOINT_LIMIT_BYTES: Final = 4 * 1024
 """It travels in a header too."""
 
+HANDLE_LIMIT_BYTES: Final = 4 * 1024
+"""It is kept with the run, which has to fit into an item."""
+
 LONGEST_IN_WORKER_SECONDS: Final = 840
 """A worker lives 15 minutes at most; the last minute is for what comes before and after the task."""
 
