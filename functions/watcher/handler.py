@@ -114,4 +114,8 @@ def _report_patrol(report: PatrolReport | None) -> None:
     for run in report.rescued:
         logger.warning("a run was rescued", job_id=run.job_id, run_id=run.run_id, status=run.status)
     for key, error in report.unanswered:
-        logger.warning("a run could not be looked after", run_id=key.run_id, reason=str(error))
+        logger.warning(
+            "a run could not be looked after", job_id=key.job_id, run_id=key.run_id, reason=repr(error)[:1000]
+        )
+    if report.unread:
+        raise ExceptionGroup("a patrol was not complete", report.unread)

@@ -34,7 +34,9 @@ class Watcher:
         except Exception as error:
             report.unwritten.append(error)
         try:
-            is_open = self.patroller.patrol().anything_open
+            patrol = self.patroller.patrol()
+            is_open = patrol.anything_open
+            report.unwritten += patrol.unread
         except Exception as error:
             report.unwritten.append(error)
         if is_open or report.runs or report.handed_on or report.unwritten:
