@@ -12,6 +12,7 @@ from duetime.callback_tokens import digest_of
 from duetime.callbacks import Callbacks
 from duetime.claiming import JUDGED, claimed
 from duetime.clock import ManualClock
+from duetime.ending import LONGEST, LOOK_AGAIN
 from duetime.errors import Conflict, InvalidField, NotFound, PermanentFailure, TransientFailure
 from duetime.finishing import accepted, succeeded
 from duetime.job import Overlap
@@ -44,6 +45,9 @@ class Container:
     finding: ClassVar[Finding] = StillRunning()
     ended: ClassVar[list[str]] = []
     answers: ClassVar[bool] = True
+    stops_at_once: ClassVar[bool] = True
+    # What was started, and by which attempt.
+    started: ClassVar[dict[tuple[str, RunKey, int], Mapping[str, Any]]] = {}
 
     @classmethod
     def look(cls, handle: Mapping[str, Any]) -> Finding:
@@ -56,11 +60,20 @@ class Container:
         if not cls.answers:
             raise TransientFailure("AWS does not answer")
         cls.ended.append(reason)
+        if cls.stops_at_once and isinstance(cls.finding, StillRunning):
+            cls.finding = Failed("stopped")
+
+    @classmethod
+    def find(cls, settings: Mapping[str, Any], key: RunKey, attempt: int) -> Mapping[str, Any] | None:
+        if not cls.answers:
+            raise TransientFailure("AWS does not answer")
+        return cls.started.get((settings["function"], key, attempt))
 
 
 @pytest.fixture(autouse=True)
 def container(monkeypatch: pytest.MonkeyPatch) -> None:
     Container.finding, Container.ended, Container.answers = StillRunning(), [], True
+    Container.stops_at_once, Container.started = True, {}
     monkeypatch.setattr("duetime.rescuing.find_kind", lambda name: Container)
 
 
@@ -170,6 +183,122 @@ class TestADeadWorker:
         late = succeeded(held.run, "late", NOW, scene.clock.now())
         assert not settle(held, late, scene.store, scene.clock.now(), by_holder=True)
         assert scene.run.status is RunStatus.RETRYING
+
+
+class TestWhatADeadWorkerHadStarted:
+    """It died between the start and writing down that the work goes on elsewhere."""
+
+    def scene(self, **spec: Any) -> Scene:
+        scene = Scene(**spec)
+        function = scene.pair.job.spec.task["function"]
+        Container.started = {(function, scene.key, 1): {"type": "container", "arn": "arn:1"}}
+        return scene
+
+    def test_it_is_found_and_stopped_before_the_next_attempt(self) -> None:
+        scene = self.scene()
+        run = scene.rescue(MINUTE)
+        assert run is not None
+        assert (run.status, run.not_before) == (RunStatus.RETRYING, NOW + MINUTE)
+        assert (run.attempts[-1].outcome, len(Container.ended)) == (AttemptOutcome.LOST, 1)
+
+    def test_if_it_has_done_its_work_that_counts(self) -> None:
+        Container.finding = Succeeded({"paid": 3})
+        run = self.scene().rescue(MINUTE)
+        assert run is not None
+        assert (run.status, run.result) == (RunStatus.SUCCEEDED, {"paid": 3})
+
+    def test_while_it_is_ending_nothing_is_started_beside_it(self) -> None:
+        Container.stops_at_once = False
+        scene = self.scene()
+        assert scene.rescue(MINUTE) is None
+        assert (scene.run.status, scene.run.is_elsewhere) == (RunStatus.RUNNING, True)
+        assert scene.run.deadline_at == NOW + MINUTE + LOOK_AGAIN
+        Container.finding = Failed("exit code 143")
+        run = scene.rescue(MINUTE + LOOK_AGAIN)
+        assert run is not None
+        assert (run.status, run.handle) == (RunStatus.RETRYING, None)
+        assert (run.attempts[-1].outcome, len(run.attempts)) == (AttemptOutcome.LOST, 1)
+        assert "worker-1 was not heard of" in (run.error_message or "")
+
+    def test_if_aws_does_not_answer_nothing_is_written(self) -> None:
+        scene = self.scene()
+        before, Container.answers = scene.run, False
+        with pytest.raises(TransientFailure):
+            scene.rescue(MINUTE)
+        assert scene.run == before
+
+    def test_if_it_cannot_be_looked_for_the_run_is_not_tried_again_beside_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any) -> None:
+            raise PermanentFailure("AccessDenied")
+
+        monkeypatch.setattr(Container, "find", refuse)
+        run = self.scene().rescue(MINUTE)
+        assert run is not None
+        assert (run.status, "cannot be found out: AccessDenied" in (run.error_message or "")) == (
+            RunStatus.FAILED,
+            True,
+        )
+
+    def test_one_that_was_cancelled_is_stopped_and_ends_cancelled(self) -> None:
+        scene = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        run = scene.rescue(MINUTE)
+        assert run is not None
+        assert (run.status, len(Container.ended)) == (RunStatus.CANCELLED, 1)
+
+
+class TestAnEndThatTakesTime:
+    """A container that was told to stop puts its things away first."""
+
+    def stop(self, how: str) -> Scene:
+        Container.stops_at_once = False
+        scene = Scene(elsewhere=True, handle=True, reports=how == "LOST")
+        if how == "CANCELLED":
+            scene.control.cancel(scene.key, ANN)
+        assert scene.rescue(timedelta(hours=1) if how == "TIMED_OUT" else MINUTE) is None
+        assert (scene.run.status, len(Container.ended)) == (RunStatus.RUNNING, 1)
+        return scene
+
+    def later(self, scene: Scene, by: timedelta) -> Run | None:
+        return scene.rescue(scene.clock.now() - NOW + by)
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT", "LOST"])
+    def test_its_end_is_awaited_and_the_reason_remembered(self, how: str) -> None:
+        scene = self.stop(how)
+        assert self.later(scene, LOOK_AGAIN) is None
+        Container.finding = Failed("exit code 143")
+        run = self.later(scene, LOOK_AGAIN)
+        assert run is not None
+        assert run.status is (RunStatus.CANCELLED if how == "CANCELLED" else RunStatus.RETRYING)
+        assert (run.attempts[-1].outcome, run.handle) == (AttemptOutcome(how), None)
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT", "LOST"])
+    def test_the_report_of_its_end_is_as_good(self, how: str) -> None:
+        scene = self.stop(how)
+        run = scene.rescuer.conclude(scene.pair, Failed("exit code 143"))
+        assert run is not None
+        assert run.attempts[-1].outcome is AttemptOutcome(how)
+
+    def test_a_sign_of_life_does_not_put_its_end_off(self) -> None:
+        scene = self.stop("LOST")
+        before = scene.run.deadline_at
+        scene.clock.advance(timedelta(seconds=5))
+        assert scene.callbacks.heartbeat(scene.key, TOKEN).deadline_at == before
+
+    def test_one_that_never_ends_is_not_tried_again_beside_itself(self) -> None:
+        scene = self.stop("TIMED_OUT")
+        run = self.later(scene, LONGEST)
+        assert run is not None
+        assert (run.status, "it has not ended since" in (run.error_message or "")) == (RunStatus.FAILED, True)
+
+    def test_one_that_ended_well_all_the_same_has_ended_well(self) -> None:
+        scene = self.stop("TIMED_OUT")
+        Container.finding = Succeeded("done")
+        run = self.later(scene, LOOK_AGAIN)
+        assert run is not None
+        assert run.status is RunStatus.SUCCEEDED
 
 
 class TestElsewhere:
@@ -386,16 +515,17 @@ class TestCallbacks:
 
 
 class TestReports:
-    def scene(self) -> tuple[Scene, WorkReports]:
+    def scene(self, **changes: Any) -> tuple[Scene, WorkReports]:
         scene = Scene(elsewhere=True, handle=True)
         there = scene.run
-        handle = {"type": "ecs", "container": "main", "completion": "exit", "task_arn": "arn:task"}
+        handle = {"type": "ecs", "container": "main", "completion": "exit", "task_arn": "arn:task"} | changes
         scene.store.advance(there, replace(there, handle=handle))
         return scene, WorkReports(scene.store, scene.rescuer)
 
     def stopped(self, scene: Scene, exit_code: int, attempt: int = 1) -> dict[str, Any]:
         return {
             "lastStatus": "STOPPED",
+            "taskArn": "arn:task",
             "startedBy": f"duetime/{scene.key.job_id}/{scene.key.run_id}/{attempt}",
             "containers": [{"name": "main", "exitCode": exit_code}],
         }
@@ -435,11 +565,42 @@ class TestReports:
             reports.take("aws.ecs", self.stopped(scene, 0))
 
     def test_the_end_of_an_execution_ends_its_run(self) -> None:
-        scene, reports = self.scene()
-        detail = {"name": execution_name(scene.key, 1), "status": "SUCCEEDED", "output": '{"paid": 3}'}
-        run = reports.take("aws.states", detail)
+        scene, reports = self.scene(type="states", execution_arn="arn:execution")
+        run = reports.take("aws.states", self.succeeded(scene))
         assert run is not None
         assert run.result == {"paid": 3}
+
+    def succeeded(self, scene: Scene, arn: str = "arn:execution") -> dict[str, Any]:
+        name = execution_name(scene.key, 1)
+        return {"name": name, "executionArn": arn, "status": "SUCCEEDED", "output": '{"paid": 3}'}
+
+    def test_an_execution_that_only_bears_the_name_is_not_believed(self) -> None:
+        """Whoever may start executions of any state machine in the account can give them this name."""
+        scene, reports = self.scene(type="states", execution_arn="arn:execution")
+        assert (
+            reports.take("aws.states", self.succeeded(scene, "arn:aws:states:r:1:execution:evil:n")) is None
+        )
+        assert reports.take("aws.states", self.succeeded(scene) | {"executionArn": None}) is None
+        assert scene.run.status is RunStatus.RUNNING
+
+    def test_an_execution_says_nothing_of_a_container_nor_the_other_way_round(self) -> None:
+        scene, reports = self.scene(execution_arn="arn:execution")
+        assert reports.take("aws.states", self.succeeded(scene)) is None
+        scene, reports = self.scene(type="states")
+        assert reports.take("aws.ecs", self.stopped(scene, 0)) is None
+
+    def test_a_container_that_only_bears_the_name_is_not_believed(self) -> None:
+        scene, reports = self.scene()
+        assert reports.take("aws.ecs", self.stopped(scene, 0) | {"taskArn": "arn:another"}) is None
+        assert scene.run.status is RunStatus.RUNNING
+
+    def test_the_end_of_what_was_cancelled_is_its_cancellation(self) -> None:
+        """The event of its end overtakes the watcher who stopped it."""
+        scene, reports = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        run = reports.take("aws.ecs", self.stopped(scene, 143))
+        assert run is not None
+        assert (run.status, scene.run) == (RunStatus.CANCELLED, run)
 
 
 class TestRunControl:

@@ -138,15 +138,7 @@ class Attempter:
         due_at, fence = run.nominal_at or run.due_at, run.fence
         assert fence is not None
         try:
-            settings = tasks.filled(
-                job.spec.task,
-                job_id=run.job_id,
-                run_id=run.run_id,
-                attempt=run.attempt,
-                due_at=due_at,
-                fence=fence,
-                payload=job.spec.payload,
-            )
+            settings = tasks.settings_for(job, run)
         except InvalidField as error:
             raise PermanentFailure(error.message) from error
         return AttemptContext(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from duetime.callback_tokens import is_token_of
 from duetime.clock import Clock
+from duetime.ending import Ending
 from duetime.errors import Conflict, InvalidField, NotFound, PermanentFailure, TransientFailure, Unavailable
 from duetime.finishing import failed, succeeded
 from duetime.ids import is_run_key
@@ -80,7 +81,7 @@ def _extended(run: Run, now: datetime) -> datetime:
     if not run.is_elsewhere:
         # Before its worker has written down that the work goes on elsewhere, the worker's lease is the one that counts.
         return max(run.deadline_at or now, lease_end(now))
-    if run.cancel_requested:
+    if run.cancel_requested or Ending.of(run):
         # The end that was asked for is near; a sign of life must not put it off.
         return run.deadline_at or now
     return next_deadline(run, now)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urljoin, urlsplit
 
 from duetime.errors import InvalidField, PermanentFailure, TransientFailure
@@ -53,6 +53,8 @@ class HttpTask:
     expected_statuses: tuple[str, ...] = ("2xx",)
     follows_redirects: bool = False
     heartbeat: timedelta | None = None
+
+    TOKEN_SETTINGS: ClassVar[tuple[str, ...]] = ("callback",)
 
     @property
     def outlives_worker(self) -> bool:
