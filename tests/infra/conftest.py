@@ -60,8 +60,10 @@ class Synthesised:
         }
 
 
-def synthesise(name: str, change: Any = lambda stack: None) -> Synthesised:
-    environment = read_environment(name, BLOCKS)
+def synthesise(
+    name: str, change: Any = lambda stack: None, blocks: dict[str, Any] | None = None
+) -> Synthesised:
+    environment = read_environment(name, blocks or BLOCKS)
     folder = Path(mkdtemp(prefix="duetime-synth-"))
     app = App(analytics_reporting=False, outdir=str(folder))
     stack = add_stack(app, environment)

@@ -14,6 +14,10 @@ from duetime.errors import PermanentFailure
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+OWN_PREFIX: Final = "duetime-"
+"""How the names of Duetime's own resources begin, in every environment. A task that could invoke job_service with an
+event of its own making would be anybody; so these are out of reach, whatever a pattern says."""
+
 
 class ForbiddenTarget(PermanentFailure):
     """Not a passing condition: the same job would be refused again."""
@@ -38,9 +42,6 @@ class Reach:
 
     owner: str
     rules: tuple[Rule, ...] = ()
-    # How the names of Duetime's own resources begin. A task that could invoke job_service with an event of its own
-    # making would be anybody; so these are out of reach whatever a pattern says.
-    own_prefix: str = "duetime-"
 
     def check_address(self, host: str, address: str, port: int) -> None:
         ip = _unwrapped(ip_address(address))
@@ -60,7 +61,7 @@ class Reach:
 
     def check_arn(self, arn: Arn) -> None:
         # The name is the last part of a queue, function or topic, and behind a slash or colon elsewhere.
-        if any(part.startswith(self.own_prefix) for part in arn.resource.replace("/", ":").split(":")):
+        if any(part.startswith(OWN_PREFIX) for part in arn.resource.replace("/", ":").split(":")):
             raise ForbiddenTarget(f"{arn.text} belongs to Duetime itself")
         self._require(arn.text, (pattern for rule in self.rules for pattern in rule.arns))
 
@@ -74,19 +75,16 @@ class Reach:
 @dataclass(frozen=True, slots=True)
 class AllowedTargets:
     rules: tuple[Rule, ...] = ()
-    own_prefix: str = "duetime-"
 
     @classmethod
-    def from_blocks(
-        cls, blocks: Iterable[Mapping[str, Any]], own_prefix: str = "duetime-"
-    ) -> "AllowedTargets":
-        return cls(tuple(_rule(block) for block in blocks), own_prefix)
+    def from_blocks(cls, blocks: Iterable[Mapping[str, Any]]) -> "AllowedTargets":
+        return cls(tuple(_rule(block) for block in blocks))
 
     def reach_of(self, owner: str) -> Reach:
         mine = tuple(
             rule for rule in self.rules if any(matches(owner, pattern) for pattern in rule.principals)
         )
-        return Reach(owner, mine, self.own_prefix)
+        return Reach(owner, mine)
 
 
 def _rule(block: Mapping[str, Any]) -> Rule:
