@@ -45,7 +45,7 @@ class Reach:
 
     def check_address(self, host: str, address: str, port: int) -> None:
         ip = _unwrapped(ip_address(address))
-        if (str(ip), port) in _control_endpoints():
+        if any(_is_same(ip, control) and port == its_port for control, its_port in _control_endpoints()):
             raise ForbiddenTarget(f"{host} resolves to {ip}, port {port}, which belongs to the worker itself")
         if _is_public(ip):
             return
@@ -99,9 +99,11 @@ def _rule(block: Mapping[str, Any]) -> Rule:
 def _is_public(ip: Address) -> bool:
     """`is_global` alone lets through what is reserved, such as ::127.0.0.1, and old site-local addresses."""
     odd = ip.is_multicast or ip.is_reserved or getattr(ip, "is_site_local", False)
-    return ip.is_global and not odd
+    return ip.is_global and not odd and ip not in _PROTOCOLS
 
 
+# Some versions of Python take all but its first eight for public; one cloud's metadata service is there.
+_PROTOCOLS: Final = IPv4Network("192.0.0.0/24")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _TEREDO: Final = IPv6Network("2001::/32")
 
@@ -118,6 +120,15 @@ def _unwrapped(ip: Address) -> Address:
         if ip in _TEREDO and ip.teredo:
             return ip.teredo[1]
     return ip
+
+
+def _is_same(ip: Address, host: str) -> bool:
+    """Whatever listens on one loopback address may listen on all of them."""
+    try:
+        control = ip_address(host)
+    except ValueError:
+        return False
+    return ip == control or (ip.is_loopback and control.is_loopback)
 
 
 def _control_endpoints() -> set[tuple[str, int]]:
