@@ -69,7 +69,7 @@ class Explainer:
             for run in reversed(there):
                 steps += self._about(run, job, now)
             return Explanation(at, until, steps)
-        steps.append(self._why_none(past, agenda, events, at, until, now))
+        steps += self._why_none(past, agenda, events, at, until, now)
         return Explanation(at, until, steps)
 
     def _runs(self, job: Job, since: datetime, until: datetime) -> Sequence[Run]:
@@ -86,35 +86,41 @@ class Explainer:
         at: datetime,
         until: datetime,
         now: datetime,
-    ) -> Step:
+    ) -> Iterator[Step]:
         job = past.job
         if until <= job.created_at:
-            return Step("not_created", f"the job was created later, by {job.owner}", job.created_at)
+            yield Step("not_created", f"the job was created later, by {job.owner}", job.created_at)
+            return
+        due = list(takewhile(lambda nominal: nominal < until, agenda.due_from(at)))
         if past.status is not JobStatus.SCHEDULED and past.cause:
             cause = past.cause
-            return Step(str(past.status).lower(), f"the job was {past.status}", cause.at, by=cause.by)
-        due = list(takewhile(lambda nominal: nominal < until, agenda.due_from(at)))
+            yield Step(str(past.status).lower(), f"the job was {past.status}", cause.at, by=cause.by)
+            if due and (stand_in := self._stand_in(job, due[0], now)):
+                yield _caught_up(job, stand_in)
+            return
         if not due:
-            return _why_no_time(job, agenda, at, until)
-        if stand_in := self._stand_in(job, due[0], now):
-            detail = (
-                f"it was missed; as catch_up {job.spec.timing.catch_up} says, {stand_in.run_id} stands for it"
-            )
-            return Step("caught_up", detail, stand_in.due_at, stand_in.run_id)
-        missed = next(
-            (e for e in events if e.action == "missed" and e.run_id is None and at <= e.at < until), None
-        )
-        if missed:
+            yield _why_no_time(job, agenda, at, until)
+            return
+        yield self._why_not_then(job, due[0], agenda, events, now)
+
+    def _why_not_then(
+        self, job: Job, nominal_at: datetime, agenda: Agenda, events: Sequence[Event], now: datetime
+    ) -> Step:
+        """The schedule has that time, and nobody kept the job from running."""
+        due_at = nominal_at + agenda.jitter
+        if stand_in := self._stand_in(job, nominal_at, now):
+            return _caught_up(job, stand_in)
+        if missed := next((e for e in events if e.action == "missed" and e.at == nominal_at), None):
             return Step("missed", missed.detail or "no run was found for this time", missed.at)
-        if due[0] + agenda.jitter > now:
-            return _about_the_future(job, due[0] + agenda.jitter)
-        if due[0] < now - self.runs_kept_for:
+        if due_at > now:
+            return _about_the_future(job, due_at)
+        if nominal_at < now - self.runs_kept_for:
             return Step("expired", f"runs are kept for {self.runs_kept_for.days} days after they ended")
         if job.status in (JobStatus.COMPLETED, JobStatus.CANCELLED):
             return Step(str(job.status).lower(), f"the job is {job.status}")
-        if job.next_run_at and job.next_run_at <= due[0] + agenda.jitter:
-            return Step("not_planned", "its time has come, and the sweep has not planned it yet", due[0])
-        return Step("missed", "the schedule has this time, and no run was found for it", due[0])
+        if job.next_run_at and job.next_run_at <= due_at:
+            return Step("not_planned", "its time has come, and the sweep has not planned it yet", due_at)
+        return Step("missed", "the schedule has this time, and no run was found for it", nominal_at)
 
     def _stand_in(self, job: Job, nominal_at: datetime, now: datetime) -> Run | None:
         later = self._runs(job, nominal_at, now + _DAY)
@@ -170,6 +176,12 @@ class Explainer:
 
     def _runs_before(self, run: Run) -> Sequence[Run]:
         return self.store.list_runs(run.job_id, limit=_RUNS_LOOKED_AT, before=run.run_id).runs
+
+
+def _caught_up(job: Job, stand_in: Run) -> Step:
+    catch_up = job.spec.timing.catch_up
+    detail = f"the time was missed; as catch_up {catch_up} says, {stand_in.run_id} stands for it"
+    return Step("caught_up", detail, stand_in.due_at, stand_in.run_id)
 
 
 def _width(at: datetime) -> timedelta:
