@@ -293,12 +293,43 @@ class TestAnEndThatTakesTime:
         assert run is not None
         assert (run.status, "it has not ended since" in (run.error_message or "")) == (RunStatus.FAILED, True)
 
-    def test_one_that_ended_well_all_the_same_has_ended_well(self) -> None:
-        scene = self.stop("TIMED_OUT")
-        Container.finding = Succeeded("done")
-        run = self.later(scene, LOOK_AGAIN)
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT", "LOST"])
+    @pytest.mark.parametrize("by_report", [True, False])
+    def test_one_that_shuts_down_in_good_order_was_stopped_all_the_same(
+        self, how: str, by_report: bool
+    ) -> None:
+        """A container that heeds SIGTERM may well exit with 0."""
+        scene = self.stop(how)
+        Container.finding = Succeeded({"exit_code": 0})
+        if by_report:
+            run = scene.rescuer.conclude(scene.pair, Container.finding)
+        else:
+            run = self.later(scene, LOOK_AGAIN)
         assert run is not None
-        assert run.status is RunStatus.SUCCEEDED
+        assert run.attempts[-1].outcome is AttemptOutcome(how)
+
+    def test_a_report_that_comes_while_it_is_being_stopped_finds_that_on_record(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = Scene(elsewhere=True, handle=True)
+        scene.control.cancel(scene.key, ANN)
+
+        def end(*_: Any) -> None:
+            scene.rescuer.conclude(scene.pair, Succeeded({"exit_code": 0}))
+
+        monkeypatch.setattr(Container, "end", end)
+        scene.rescue(MINUTE)
+        assert scene.run.status is RunStatus.CANCELLED
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT"])
+    def test_one_that_had_ended_well_before_it_was_told_has_ended_well(self, how: str) -> None:
+        Container.finding = Succeeded("done")
+        scene = Scene(elsewhere=True, handle=True)
+        if how == "CANCELLED":
+            scene.control.cancel(scene.key, ANN)
+        run = scene.rescue(timedelta(hours=1))
+        assert run is not None
+        assert (run.status, Container.ended) == (RunStatus.SUCCEEDED, [])
 
 
 class TestElsewhere:

@@ -54,13 +54,13 @@ class Rescuer:
         job, run = seen
         now = self.clock.now()
         started_at = run.start_time or now
+        if (ending := Ending.of(run)) and not isinstance(finding, StillRunning):
+            return self._ended(seen, ending, now)
         match finding:
             case Succeeded(result):
                 done = succeeded(run, None, started_at, now)
                 return self._settle(seen, with_result(done, result, self.shelf.blobs))
             case Failed(error, is_permanent):
-                if ending := Ending.of(run):
-                    return self._ended(seen, ending, now)
                 problem = PermanentFailure(error) if is_permanent else TransientFailure(error)
                 return self._settle(seen, failed(job, run, problem, started_at, now, self.shelf.fraction))
         return None
@@ -100,26 +100,31 @@ class Rescuer:
         if kind is None or handle is None:
             return self._ended(seen, ending, now)
         try:
-            kind.end(handle, ending.reason)
             finding = kind.look(handle)
+            if not isinstance(finding, StillRunning):
+                return self.conclude(seen, finding)
+            # Written first: a container that shuts down in good order says 0, which from here on is no success.
+            if (marked := self._mark(seen, handle, ending, now)) is None:
+                return None
+            seen = marked
+            kind.end(handle, ending.reason)
+            is_over = not isinstance(kind.look(handle), StillRunning)
         except PermanentFailure as error:
             return self._ended(seen, ending, now, f"; and it could not be stopped: {error}")
-        if isinstance(finding, Succeeded):
-            # It was faster.
-            return self.conclude(seen, finding)
-        if not isinstance(finding, StillRunning):
+        if is_over:
             return self._ended(seen, ending, now)
         if now - ending.since >= LONGEST:
             return self._ended(seen, ending, now, "; and it has not ended since")
-        self._wait_for_the_end(seen.run, handle, ending, now)
         return None
 
-    def _wait_for_the_end(self, run: Run, handle: Mapping[str, Any], ending: Ending, now: datetime) -> None:
+    def _mark(self, seen: JobRun, handle: Mapping[str, Any], ending: Ending, now: datetime) -> JobRun | None:
+        """Its end is looked for again soon, whoever dies from here on. None: others were faster."""
+        run = seen.run
         seconds = run.heartbeat_seconds or int(LOOK_AGAIN.total_seconds())
         after = run.evolve(
             handle=ending.kept_with(handle), heartbeat_seconds=seconds, deadline_at=now + LOOK_AGAIN
         )
-        self.store.advance(run, after)
+        return JobRun(seen.job, after) if self.store.advance(run, after) else None
 
     def _ended(self, seen: JobRun, ending: Ending, now: datetime, unstoppable: str = "") -> Run | None:
         """What cannot be stopped is not tried again beside itself: then the run has failed for good."""
