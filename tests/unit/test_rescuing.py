@@ -301,10 +301,8 @@ class TestAnEndThatTakesTime:
         """A container that heeds SIGTERM may well exit with 0."""
         scene = self.stop(how)
         Container.finding = Succeeded({"exit_code": 0})
-        if by_report:
-            run = scene.rescuer.conclude(scene.pair, Container.finding)
-        else:
-            run = self.later(scene, LOOK_AGAIN)
+        finding = Container.finding
+        run = scene.rescuer.conclude(scene.pair, finding) if by_report else self.later(scene, LOOK_AGAIN)
         assert run is not None
         assert run.attempts[-1].outcome is AttemptOutcome(how)
 
