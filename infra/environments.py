@@ -204,7 +204,10 @@ def read_environment(name: object, blocks: object) -> Environment:
     settings = read_block(Settings, blocks[name], Place(name))
     for number, rule in enumerate(settings.allowed_targets):
         for pattern in rule.arns:
-            if reaches_duetime(pattern, name):
+            if reaches_duetime(pattern):
                 place = Place(name).of("allowed_targets").of(str(number)).of("arns")
-                raise place.error(f"has {pattern} in cdk.json, which would let tasks reach Duetime itself")
+                raise place.error(
+                    f"has {pattern} in cdk.json, which would let tasks reach Duetime itself: "
+                    "a pattern must not cover names that begin with duetime-"
+                )
     return Environment(name, settings)

@@ -12,7 +12,14 @@ from infra.constructs.queues import RedrivenQueue
 from infra.constructs.schedule_group import WakeUps
 from infra.constructs.signing_secret import SigningSecret
 from infra.constructs.storage import Storage
-from infra.target_grants import ACTIONS, by_service
+from infra.target_grants import (
+    ACTIONS,
+    CONDITIONS,
+    by_service,
+    clusters_of,
+    containers_in,
+    executions_of,
+)
 
 READ_STREAM = [
     "dynamodb:DescribeStream",
@@ -33,6 +40,7 @@ CONSUME_QUEUE = [
     "sqs:ChangeMessageVisibility",
     "sqs:GetQueueAttributes",
 ]
+_NAMELESS = "Tasks of the clusters that allowed_targets lists have no names beforehand."
 EVERY_EMULATED_SCHEDULE = "arn:aws:scheduler:us-east-1:000000000000:schedule/default/*"
 
 
@@ -154,7 +162,7 @@ def grant_notifier(function: Function, on: Resources) -> None:
     _allow_topics(function, on, ["sns:Publish"])
     _allow_signing(function, on)
     # What a job's notify block may name.
-    _allow_targets(function, on, ["lambda", "sqs"])
+    _allow_targets(function, on, ["lambda", "sqs", "kms"])
 
 
 def grant_schedules(on: Resources) -> None:
@@ -166,35 +174,45 @@ def _allow_targets(function: Function, on: Resources, services: Collection[str] 
     """What the environment allows tasks to reach, and nothing else."""
     found = by_service(on.targets)
     for service, patterns in ((service, found[service]) for service in found if service in services):
-        passing = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
-        function.allow(ACTIONS[service], patterns, passing if service == "iam" else None)
+        function.allow(ACTIONS[service], patterns, CONDITIONS.get(service))
         for pattern in patterns:
             if "*" in pattern:
                 _acknowledge(
                     function, pattern, "Listed in allowed_targets, for tasks to reach; see cdk.json."
                 )
+    containers = containers_in(clusters_of(on.targets)) if "ecs" in services else []
+    if containers:
+        # A container takes on the tags of its definition; AWS asks for that by name. Only as it is started.
+        starting = {"StringEquals": {"ecs:CreateAction": "RunTask"}}
+        function.allow(["ecs:TagResource"], containers, starting)
+        _acknowledge_all(function, containers, _NAMELESS)
 
 
 def _allow_looking_after(function: Function, on: Resources) -> None:
     """What tasks have started is looked at, and stopped."""
     services = by_service(on.targets)
-    if "ecs" in services:
-        # A task has no name beforehand; its cluster has.
-        clusters = [arn for arn in services["ecs"] if ":cluster/" in arn]
-        tasks = [f"{cluster.replace(':cluster/', ':task/')}/*" for cluster in clusters]
-        # The emulator asks about the cluster instead of the task.
-        function.allow(["ecs:DescribeTasks", "ecs:StopTask"], [*tasks, *(clusters if on.in_emulator else [])])
-        if on.in_emulator:
-            _acknowledge_all(function, clusters, "Only in the emulator, which asks about the cluster.")
-        _acknowledge_all(
-            function, tasks, "Tasks of the clusters that allowed_targets lists have no names beforehand."
-        )
+    if clusters := clusters_of(services.get("ecs", [])):
+        containers = containers_in(clusters)
+        function.allow(["ecs:DescribeTasks", "ecs:StopTask"], containers)
+        _acknowledge_all(function, containers, _NAMELESS)
+        _allow_finding_containers(function, clusters, on)
     if "states" in services:
-        executions = [f"{arn.replace(':stateMachine:', ':execution:')}:*" for arn in services["states"]]
+        executions = executions_of(services["states"])
         function.allow(["states:DescribeExecution", "states:StopExecution"], executions)
         _acknowledge_all(
             function, executions, "Executions have no names beforehand; their state machines have."
         )
+
+
+def _allow_finding_containers(function: Function, clusters: Sequence[str], on: Resources) -> None:
+    """Those that a worker had just started when it died: by who started them, in their cluster."""
+    if on.in_emulator:
+        # It asks about the cluster, whatever is done with a task.
+        function.allow(["ecs:ListTasks", "ecs:DescribeTasks", "ecs:StopTask"], clusters)
+        _acknowledge_all(function, clusters, "Only in the emulator, which asks about the cluster.")
+        return
+    function.allow(["ecs:ListTasks"], ["*"], {"ArnLike": {"ecs:cluster": list(clusters)}})
+    _acknowledge(function, "*", "A list of tasks is no resource; its cluster is a condition.")
 
 
 def _allow_wakeups(function: Function, on: Resources) -> None:

@@ -149,6 +149,7 @@ class Run(Answer):
     result_url: str | None
     log_url: str | None
     attempts: list[Attempt]
+    earlier_attempts: int
 
 
 class Page(Answer, Generic[Item]):

@@ -90,11 +90,16 @@ def _look(body: str, context: Any) -> None:
             has_time = lambda: context.get_remaining_time_in_millis() > RESERVED_MS  # noqa: E731
             _report_sweep(watcher.sweep_shard(message, has_time))
         case Patrol():
-            _report_patrol(watcher.patrol(message))
+            if report := watcher.patrol(message):
+                _log_patrol(report)
+                if report.unread:
+                    raise ExceptionGroup("a patrol was not complete", report.unread)
         case WorkEnded():
             watcher.take_report(message)
         case tick:
-            _report_sweep(watcher.tick())
+            sweep, patrol = watcher.tick()
+            _log_patrol(patrol)
+            _report_sweep(sweep)
             if tick.is_thorough:
                 logger.info("tidied the dead-letter queues", removed=watcher.tidy())
 
@@ -108,10 +113,10 @@ def _report_sweep(report: SweepReport) -> None:
         raise ExceptionGroup("a sweep was not complete", report.unwritten)
 
 
-def _report_patrol(report: PatrolReport | None) -> None:
-    if report is None:
-        return
+def _log_patrol(report: PatrolReport) -> None:
     for run in report.rescued:
         logger.warning("a run was rescued", job_id=run.job_id, run_id=run.run_id, status=run.status)
     for key, error in report.unanswered:
-        logger.warning("a run could not be looked after", run_id=key.run_id, reason=str(error))
+        logger.warning(
+            "a run could not be looked after", job_id=key.job_id, run_id=key.run_id, reason=repr(error)[:1000]
+        )

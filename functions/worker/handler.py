@@ -29,16 +29,35 @@ AGAIN = timedelta(seconds=2)
 
 settings = Settings.from_environment()
 clock = SystemClock()
-# Each run of a batch talks to DynamoDB at its own moment, the due one: none may wait for a connection. One more is
-# the heart's.
-client = boto3.client("dynamodb", config=Config(max_pool_connections=BATCH_SIZE + 1))
-store = DynamoStore(
-    client,
-    jobs_table=settings.jobs_table,
-    runs_table=settings.runs_table,
-    runs_kept_for=settings.runs_kept_for,
+# Each run of a batch talks to DynamoDB at its own moment, the due one: none may wait for a connection. One more is for
+# what they log. A claim and an outcome are tried again by whoever wants them written: no call need take minutes.
+client = boto3.client(
+    "dynamodb",
+    config=Config(
+        max_pool_connections=BATCH_SIZE + 1,
+        connect_timeout=2,
+        read_timeout=5,
+        retries={"total_max_attempts": 4},
+    ),
 )
-heart = Heart(store, clock)
+# A lease lasts 15 s: a renewal is answered within a second, or tried again in the next one, over connections that
+# nobody else uses.
+heart_client = boto3.client(
+    "dynamodb", config=Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
+)
+
+
+def _store(dynamodb: Any) -> DynamoStore:
+    return DynamoStore(
+        dynamodb,
+        jobs_table=settings.jobs_table,
+        runs_table=settings.runs_table,
+        runs_kept_for=settings.runs_kept_for,
+    )
+
+
+store = _store(client)
+heart = Heart(_store(heart_client), clock)
 logs = DynamoLogs(client, records_table=settings.records_table, kept_for=settings.logs_kept_for, clock=clock)
 allowed_targets = settings.allowed_targets
 shelf = LogShelf(logs, LazyS3Blobs(settings.spill_bucket))

@@ -76,7 +76,7 @@ class Function(Construct):
         self,
         actions: Sequence[str],
         resources: Sequence[str],
-        conditions: Mapping[str, Mapping[str, str]] | None = None,
+        conditions: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
         # Not CDK's grant methods: they add actions and index wildcards that nobody here uses.
         self.role.add_to_principal_policy(

@@ -6,7 +6,15 @@ import pytest
 from duetime.audit import Event, Source
 from duetime.claiming import JUDGED
 from duetime.errors import TransientFailure
-from duetime.finishing import after_the_end, dead_lettered, dropped, failed, judged_at_the_end, succeeded
+from duetime.finishing import (
+    accepted,
+    after_the_end,
+    dead_lettered,
+    dropped,
+    failed,
+    judged_at_the_end,
+    succeeded,
+)
 from duetime.job import Job, Overlap
 from duetime.leases import lease_end
 from duetime.pair import JobRun
@@ -479,6 +487,29 @@ class TestHolders:
         after = held(store)
         end(store, after, succeeded(after.run, None, NOW, LATER))
         assert store.renew(after.run, LATER) is None
+
+    def test_a_lease_of_work_that_goes_on_elsewhere_is_not_the_workers_to_renew(self, store: Store) -> None:
+        after = held(store)
+        elsewhere = accepted(after.run, timedelta(hours=1), None, NOW + timedelta(days=1), NOW)
+        assert store.advance(after.run, elsewhere, by_holder=True)
+        assert store.renew(after.run, LATER) is None
+        assert run_of(store, after.run.key) == elsewhere
+
+    def test_who_begins_or_ends_a_run_must_know_that_its_cancellation_was_asked_for(
+        self, store: Store
+    ) -> None:
+        after = held(store)
+        asked = replace(after.run, cancel_requested="ann")
+        assert store.advance(after.run, asked)
+        done = after_the_end(after, succeeded(after.run, None, NOW, LATER))
+        for by_holder in (True, False):
+            there = store.exchange(after, done, judged_at_the_end(after), by_holder=by_holder)
+            assert there is not None
+            assert there.run == asked
+        assert not store.advance(after.run, replace(after.run, hints=1))
+        seen = JobRun(after.job, asked)
+        assert store.exchange(seen, done, judged_at_the_end(seen), by_holder=True) is None
+        assert run_of(store, after.run.key).cancel_requested is None
 
     def test_the_holder_need_not_know_the_deadline_and_undoes_nothing(self, store: Store) -> None:
         after = held(store)

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from duetime.errors import ConfigurationError
 
-from tests.factories import a_job, a_run
+from tests.factories import NOW, a_job, a_pair, a_run, claimed_pair
 from tests.functions.conftest import Context, sample
 
 Load = Callable[[str], ModuleType]
@@ -52,6 +52,36 @@ def test_a_run_whose_claim_fails_gives_its_message_back(
     assert worker.handle(sample("sqs_hint"), Context()) == {
         "batchItemFailures": [{"itemIdentifier": "message-1"}]
     }
+
+
+def test_no_call_of_the_hearts_outlasts_a_lease(load_function: Load) -> None:
+    """With botocore's own settings one renewal may take minutes: 60 s to wait for an answer, ten times over."""
+    worker = load_function("worker")
+    config = worker.heart_client.meta.config
+    assert worker.heart_client is not worker.client
+    assert worker.heart._store._client is worker.heart_client
+    assert (config.connect_timeout, config.read_timeout, config.retries["total_max_attempts"]) == (1, 1, 1)
+
+
+def test_a_renewal_is_not_repeated_behind_the_hearts_back(
+    load_function: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = load_function("worker")
+    asked: list[Any] = []
+
+    def busy(**request: Any) -> Any:
+        asked.append(request)
+        raise ClientError({"Error": {"Code": "TransactionConflictException", "Message": ""}}, "UpdateItem")
+
+    monkeypatch.setattr(worker.heart_client, "update_item", busy)
+    with pytest.raises(ClientError):
+        worker.heart._store.renew(claimed_pair(a_pair()).run, NOW)
+    assert len(asked) == 1
+
+
+def test_a_blob_is_waited_for_seconds_and_not_minutes(load_function: Load) -> None:
+    config = load_function("worker").shelf.blobs._blobs._client.meta.config
+    assert (config.connect_timeout, config.read_timeout, config.retries["total_max_attempts"]) == (2, 5, 2)
 
 
 def test_a_failing_table_is_a_500_that_tells_nothing(

@@ -8,7 +8,9 @@ import pytest
 from infra.app import ROOT
 from infra.environments import Settings, read_environment
 from infra.settings import SettingsError
+from infra.target_grants import reaches_duetime
 from tests.infra.conftest import BLOCKS, ENVIRONMENTS
+from tests.infra.test_functions import FUNCTIONS
 
 REMOVED = object()
 
@@ -68,6 +70,26 @@ def test_the_blocks_of_cdk_json_are_valid(name: str) -> None:
             [rule(arns=["arn:aws:sqs:*:*:duetime-*"])],
             "would let tasks reach Duetime itself",
         ),
+        *(
+            ("allowed_targets", [rule(arns=[f"arn:aws:{pattern}"])], "would let tasks reach Duetime itself")
+            for pattern in (
+                "lambda:*:*:function:*-job_service",
+                "lambda:*:*:function:duetime-dev-*",
+                "lambda:*:*:function:?uetime-prod-worker",
+                "lambda:*:*:function:d*k*r",
+                "lambda:*:*:*",
+                "sqs:*:*:*Queue*",
+                "iam::*:role/*",
+                "iam::*:role/duetime-staging-WorkerRole-1",
+            )
+        ),
+        ("allowed_targets", [rule(arns=["arn:aws:kms:*:*:alias/x"])], "those of kms name keys"),
+        # In a policy a star spans colons: an account that is none could hide the kind of resource.
+        (
+            "allowed_targets",
+            [rule(arns=["arn:aws:lambda:*:function:x:live"])],
+            "must be a list of ARN patterns",
+        ),
         ("allowed_targets", [{"principals": ["*"]}], "setting 'allowed_targets.0.python' is missing"),
         ("alarms.recipients", ["on call"], "'alarms.recipients' must be a list of e-mail addresses"),
         ("alarms.oldest_hint_seconds", 60, "must be between 1800 and"),
@@ -81,6 +103,30 @@ def test_the_blocks_of_cdk_json_are_valid(name: str) -> None:
 def test_a_wrong_setting_is_one_sentence_that_names_it(path: str, value: object, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         read_environment("prod", changed(path, value))
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_no_function_of_any_environment_is_within_reach_of_a_pattern_that_names_part_of_it(
+    environment: str,
+) -> None:
+    for name in FUNCTIONS:
+        real = f"duetime-{environment}-{name}"
+        for pattern in (real, f"{real}:*", f"*{name}", f"{real[:9]}*", real.replace("e", "?"), "*"):
+            assert reaches_duetime(f"arn:aws:lambda:*:*:function:{pattern}"), pattern
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "lambda:*:*:function:pay-*",
+        "sqs:*:*:pay-*",
+        "secretsmanager:*:*:secret:*",
+        "kms:*:1:key/*",
+        "iam::1:role/p*",
+    ],
+)
+def test_what_cannot_be_duetimes_may_be_listed(pattern: str) -> None:
+    read_environment("prod", changed("allowed_targets", [rule(arns=[f"arn:aws:{pattern}"])]))
 
 
 def test_an_unknown_environment_is_told_which_there_are() -> None:

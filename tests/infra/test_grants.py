@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from duetime.due_messages import Tick, parse_due_message
 
 from infra.target_grants import ACTIONS
-from tests.infra.conftest import Synthesised, synthesise
+from tests.infra.conftest import BLOCKS, Synthesised, synthesise
 
 PRIORITIES = ("High", "Medium", "Low")
 CONSUME = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes")
@@ -76,7 +77,10 @@ def signing(synthesised: Synthesised) -> set[tuple[str, str]]:
 def targets(synthesised: Synthesised) -> set[tuple[str, str]]:
     """The ARNs that the environment allows, each with what a task does there."""
     arns = {arn for rule in synthesised.environment.settings.allowed_targets for arn in rule.arns}
-    return {(action, arn) for arn in arns for action in ACTIONS[arn.split(":")[2]]}
+    tagged = {
+        ("ecs:TagResource", f"{arn.replace('cluster/', 'task/')}/*") for arn in arns if ":cluster/" in arn
+    }
+    return {(action, arn) for arn in arns for action in ACTIONS[arn.split(":")[2]]} | tagged
 
 
 def looking_after(synthesised: Synthesised) -> set[tuple[str, str]]:
@@ -86,9 +90,74 @@ def looking_after(synthesised: Synthesised) -> set[tuple[str, str]]:
     # The emulator asks about the cluster instead of the task.
     tasks = [f"arn:aws:ecs:{here}:task/demo-*/*", f"arn:aws:ecs:{here}:cluster/demo-*"]
     execution = f"arn:aws:states:{here}:execution:demo-*:*"
-    return {(f"ecs:{action}", task) for action in ("DescribeTasks", "StopTask") for task in tasks} | {
-        (f"states:{action}", execution) for action in ("DescribeExecution", "StopExecution")
-    }
+    return (
+        {(f"ecs:{action}", task) for action in ("DescribeTasks", "StopTask") for task in tasks}
+        | {("ecs:ListTasks", tasks[1])}
+        | {(f"states:{action}", execution) for action in ("DescribeExecution", "StopExecution")}
+    )
+
+
+def statements(synthesised: Synthesised, role: str, action: str) -> list[dict[str, Any]]:
+    return [
+        statement
+        for policy in synthesised.all("AWS::IAM::Policy").values()
+        if any(attached["Ref"].startswith(role) for attached in policy["Roles"])
+        for statement in policy["PolicyDocument"]["Statement"]
+        if action in (statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]])
+    ]
+
+
+@pytest.fixture(scope="module")
+def reaching() -> Synthesised:
+    """An account of AWS where tasks may reach a little of everything."""
+    here = "eu-west-1:123456789012"
+    arns = [
+        f"arn:aws:ecs:{here}:cluster/pay",
+        f"arn:aws:ecs:{here}:task-definition/pay-*",
+        f"arn:aws:states:{here}:stateMachine:pay:live",
+        f"arn:aws:states:{here}:stateMachine:ads-*",
+        f"arn:aws:kms:{here}:key/1234abcd",
+    ]
+    rule = {"principals": ["*"], "http_private_addresses": [], "python": [], "arns": arns}
+    return synthesise("prod", blocks=BLOCKS | {"prod": BLOCKS["prod"] | {"allowed_targets": [rule]}})
+
+
+class TestWhatTasksStart:
+    CLUSTER = "arn:aws:ecs:eu-west-1:123456789012:cluster/pay"
+    CONTAINERS = "arn:aws:ecs:eu-west-1:123456789012:task/pay/*"
+
+    def test_a_container_may_be_tagged_as_it_is_started_and_only_then(self, reaching: Synthesised) -> None:
+        (statement,) = statements(reaching, "WorkerRole", "ecs:TagResource")
+        assert (statement["Resource"], statement["Condition"]) == (
+            self.CONTAINERS,
+            {"StringEquals": {"ecs:CreateAction": "RunTask"}},
+        )
+
+    def test_the_watcher_finds_containers_in_their_clusters_and_nowhere_else(
+        self, reaching: Synthesised
+    ) -> None:
+        (statement,) = statements(reaching, "WatcherRole", "ecs:ListTasks")
+        assert (statement["Resource"], statement["Condition"]) == (
+            "*",
+            {"ArnLike": {"ecs:cluster": [self.CLUSTER]}},
+        )
+        (statement,) = statements(reaching, "WatcherRole", "ecs:StopTask")
+        assert statement["Resource"] == self.CONTAINERS
+
+    def test_executions_belong_to_the_state_machine_and_not_to_its_alias(self, reaching: Synthesised) -> None:
+        (statement,) = statements(reaching, "WatcherRole", "states:StopExecution")
+        here = "arn:aws:states:eu-west-1:123456789012:execution"
+        assert statement["Resource"] == [f"{here}:ads-*:*", f"{here}:pay:*"]
+
+    def test_a_key_is_used_for_what_tasks_reach_and_never_by_itself(self, reaching: Synthesised) -> None:
+        (statement,) = statements(reaching, "WorkerRole", "kms:Decrypt")
+        assert statement["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
+        assert statement["Resource"] == "arn:aws:kms:eu-west-1:123456789012:key/1234abcd"
+        services = statement["Condition"]["StringLike"]["kms:ViaService"]
+        assert services == [f"{each}.*.amazonaws.com" for each in ("secretsmanager", "ssm", "sns", "sqs")]
+
+    def test_nag_has_nothing_to_say(self, reaching: Synthesised) -> None:
+        assert reaching.nag_findings == []
 
 
 def test_job_service_writes_jobs_and_runs_and_sets_wake_ups(synthesised: Synthesised) -> None:

@@ -298,6 +298,38 @@ class TestStates:
         finding = StatesTask.look({"execution_arn": "arn:execution", "region": "us-east-1"})
         assert isinstance(finding, Failed)
 
+    def test_one_that_may_not_be_looked_at_is_not_taken_for_gone(self, stand_in: Install) -> None:
+        """Otherwise a second one would be started beside it."""
+        stand_in(refusing("AccessDeniedException"))
+        with pytest.raises(PermanentFailure, match="AccessDenied"):
+            StatesTask.look({"execution_arn": "arn:execution", "region": "us-east-1"})
+        with pytest.raises(PermanentFailure, match="AccessDenied"):
+            StatesTask.find(STATES, KEY, 2)
+
+    @pytest.mark.parametrize("qualifier", ["", ":live", ":7"])
+    def test_one_whose_worker_died_is_found_by_its_name(self, stand_in: Install, qualifier: str) -> None:
+        client = stand_in(lambda **_: {"status": "RUNNING"})
+        settings = STATES | {"state_machine_arn": STATES["state_machine_arn"] + qualifier}
+        handle = StatesTask.find(settings, KEY, 2)
+        arn = f"arn:aws:states:{HERE}:execution:demo:{execution_name(KEY, 2)}"
+        assert handle == {"type": "states", "execution_arn": arn, "region": "us-east-1"}
+        assert client.calls == [("describe_execution", {"executionArn": arn})]
+
+    def test_one_that_was_never_started_is_not_found(self, stand_in: Install) -> None:
+        stand_in(refusing("ExecutionDoesNotExist"))
+        assert StatesTask.find(STATES, KEY, 2) is None
+
+    def test_one_that_need_not_be_waited_for_is_not_looked_for(self, stand_in: Install) -> None:
+        client = stand_in(lambda **_: {"status": "RUNNING"})
+        assert StatesTask.find(STATES | {"wait": False}, KEY, 2) is None
+        assert client.calls == []
+
+    def test_an_express_execution_cannot_be_waited_for(self, stand_in: Install) -> None:
+        stand_in(lambda **_: {"executionArn": f"arn:aws:states:{HERE}:express:demo:n:id"})
+        with pytest.raises(PermanentFailure, match="set the task's wait to false"):
+            attempt(STATES)
+        assert "execution_arn" in attempt(STATES | {"wait": False})
+
     def test_one_that_has_ended_need_not_be_stopped_but_a_refusal_is_told(self, stand_in: Install) -> None:
         handle = {"execution_arn": "arn:execution", "region": "us-east-1"}
         stand_in(refusing("ExecutionDoesNotExist"))
@@ -355,6 +387,16 @@ class TestEcs:
         assert variables["STAGE"] == "prod"
         assert json.loads(variables["DUETIME"])["fence"] == 7
         assert json.loads(variables["DUETIME_PAYLOAD"]) == {"batch": "eu"}
+
+    def test_one_whose_worker_died_is_found_by_who_started_it(self, stand_in: Install) -> None:
+        client = stand_in(lambda **_: {"taskArns": ["arn:task"]})
+        assert EcsTask.find(ECS, KEY, 2) == self.HANDLE | {"cluster_arn": ECS["cluster_arn"]}
+        sought = {"cluster": ECS["cluster_arn"], "startedBy": started_by(KEY, 2)}
+        assert client.calls == [("list_tasks", sought)]
+
+    def test_one_that_was_never_started_is_not_found(self, stand_in: Install) -> None:
+        stand_in(lambda **_: {"taskArns": []})
+        assert EcsTask.find(ECS, KEY, 2) is None
 
     def test_no_capacity_is_transient(self, stand_in: Install) -> None:
         stand_in(lambda **_: {"tasks": [], "failures": [{"reason": "Capacity is unavailable at this time"}]})

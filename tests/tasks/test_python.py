@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from duetime.errors import PermanentFailure, TransientFailure
+from duetime.logbook import LINE_LENGTH
 from duetime.stopping import Stopped, StopReason
 from duetime.targets import ForbiddenTarget
 
@@ -28,6 +29,9 @@ def vanish(payload, duetime): os.close(1); os.kill(os.getpid(), 9)
 def unkeepable(payload, duetime): return {1, 2}
 def huge(payload, duetime): return "x" * 2_000_000
 def large(payload, duetime): return "x" * 100_000
+
+def go_on(payload, duetime):
+    for _ in range(2000): sys.stdout.write("x" * 65536)
 
 def talk(payload, duetime):
     logging.basicConfig(level=logging.INFO)
@@ -109,6 +113,14 @@ def test_what_it_prints_and_logs_is_its_log() -> None:
     attempt(python("talk"), log=lines.append)
     text = "".join(lines)
     assert all(word in text for word in ("one", "two", "three"))
+
+
+def test_output_without_a_lines_end_is_taken_in_pieces() -> None:
+    """Held until its end came, these 125 MB would be the worker's."""
+    sizes: list[int] = []
+    attempt(python("go_on"), log=lambda text: sizes.append(len(text)), seconds=60)
+    assert sum(sizes) == 2000 * 65536
+    assert max(sizes) <= LINE_LENGTH
 
 
 def test_the_traceback_of_a_failure_is_in_its_log() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from duetime.audit import Actor
 from duetime.blobs import MemoryBlobs
 from duetime.callback_tokens import is_token_of
 from duetime.clock import ManualClock
@@ -14,6 +15,7 @@ from duetime.logbook import LogShelf, MemoryLogs
 from duetime.memory_store import MemoryStore
 from duetime.pair import JobRun
 from duetime.run import AttemptOutcome, Run
+from duetime.run_control import RunControl
 from duetime.status import JobStatus, RunStatus
 from duetime.stopping import StopReason
 from duetime.tasks import Accepted, AttemptContext
@@ -198,6 +200,122 @@ def test_what_is_logged_can_be_read_while_the_run_goes_on() -> None:
     assert read == ["begun"]
 
 
+def failing(
+    times: int, do: Callable[..., Any], error: type[Exception] = ConnectionError
+) -> Callable[..., Any]:
+    """The first so many times it raises, after or instead of doing it; then it does it."""
+    left = [times]
+
+    def attempt(*arguments: Any, **options: Any) -> Any:
+        if options.get("by_holder") and left[0]:
+            left[0] -= 1
+            raise error
+        return do(*arguments, **options)
+
+    return attempt
+
+
+class TestTheOutcome:
+    def test_it_is_written_down_though_the_store_fails_for_a_while(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = Scene(lambda *_: "done")
+        monkeypatch.setattr(scene.store, "exchange", failing(5, scene.store.exchange))
+        run = scene.work()
+        assert run is not None
+        assert (run.status, scene.run, len(scene.contexts)) == (RunStatus.SUCCEEDED, run, 1)
+
+    def test_once_the_lease_is_over_it_is_not_ours_to_write(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        scene = Scene(lambda *_: "done")
+        monkeypatch.setattr(scene.store, "exchange", failing(10**6, scene.store.exchange))
+        with pytest.raises(ConnectionError):
+            scene.work()
+        lease = scene.run.deadline_at
+        assert lease is not None
+        assert lease - timedelta(seconds=3) <= scene.clock.now() < lease
+
+    def test_if_only_the_answer_was_lost_what_was_written_counts(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = Scene(lambda *_: "done")
+        exchange = scene.store.exchange
+        lost: list[bool] = []
+
+        def write_and_lose(*arguments: Any, **options: Any) -> Any:
+            there = exchange(*arguments, **options)
+            if options.get("by_holder") and not lost:
+                lost.append(True)
+                raise ConnectionError
+            return there
+
+        monkeypatch.setattr(scene.store, "exchange", write_and_lose)
+        run = scene.work()
+        assert run is not None
+        assert (run.status, scene.pair.job.succeeded, scene.pair.job.running) == (RunStatus.SUCCEEDED, 1, 0)
+
+    def test_the_lease_is_kept_while_a_large_result_and_a_long_log_are_stored(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def task(_: Scene, context: AttemptContext) -> Any:
+            for _line in range(100):
+                context.log("x" * 1000)
+            return "y" * 10_000
+
+        scene = Scene(task)
+        put, lasting = scene.shelf.blobs.put, []
+
+        def slow_put(*arguments: Any) -> None:
+            scene.pass_time(40)
+            assert scene.run.deadline_at is not None
+            lasting.append(scene.run.deadline_at > scene.clock.now())
+            put(*arguments)
+
+        monkeypatch.setattr(scene.shelf.blobs, "put", slow_put)
+        run = scene.work()
+        assert run is not None
+        assert (run.status, lasting) == (RunStatus.SUCCEEDED, [True, True])
+        scene.pass_time(60)
+        assert scene.run == run
+
+    def test_a_checkpoint_that_was_saved_after_the_last_heartbeat_is_not_undone(self) -> None:
+        def task(scene: Scene, context: AttemptContext) -> Any:
+            context.save_checkpoint({"done": 1})
+            scene.pass_time(6)
+            context.save_checkpoint({"done": 2})
+            raise TransientFailure("503")
+
+        scene = Scene(task)
+        scene.work()
+        assert scene.run.checkpoint == {"done": 2}
+
+    @pytest.mark.parametrize("error", [TransientFailure("503"), PermanentFailure("400")])
+    def test_a_failure_after_its_cancellation_was_asked_for_is_its_cancellation(
+        self, error: Exception
+    ) -> None:
+        """Asked for between two heartbeats: the worker has not seen it."""
+
+        def task(scene: Scene, _: AttemptContext) -> Any:
+            RunControl(scene.store, scene.clock).cancel(scene.key, Actor("ann"))
+            raise error
+
+        scene = Scene(task)
+        run = scene.work()
+        assert run is not None
+        assert (run.status, run.error_message) == (RunStatus.CANCELLED, f"it was cancelled by ann; {error}")
+        assert (scene.run, run.attempts[-1].outcome) == (run, AttemptOutcome.CANCELLED)
+        assert (scene.pair.job.running, scene.pair.job.failed) == (0, 0)
+
+    def test_what_was_done_before_its_cancellation_was_heard_of_is_done(self) -> None:
+        def task(scene: Scene, _: AttemptContext) -> Any:
+            RunControl(scene.store, scene.clock).cancel(scene.key, Actor("ann"))
+            return "paid"
+
+        scene = Scene(task)
+        run = scene.work()
+        assert run is not None
+        assert (run.status, scene.run.cancel_requested) == (RunStatus.SUCCEEDED, None)
+
+
 class TestWorkThatGoesOnElsewhere:
     TASK = {"type": "http", "url": "https://x.example.com/", "callback": {"heartbeat_seconds": 60}}  # noqa: RUF012
 
@@ -210,6 +328,22 @@ class TestWorkThatGoesOnElsewhere:
         assert run.deadline_at == NOW + timedelta(seconds=60)
         assert run.times_out_at == NOW + timedelta(seconds=3600)
         assert scene.pair.job.running == 1
+
+    def test_a_cancellation_during_its_start_is_the_watchers_at_once(self) -> None:
+        def task(scene: Scene, _: AttemptContext) -> Any:
+            RunControl(scene.store, scene.clock).cancel(scene.key, Actor("ann"))
+            return Accepted(timedelta(days=1), {"type": "x"})
+
+        scene = Scene(task, task=self.TASK, timeout_seconds=3 * 86_400)
+        scene.work()
+        assert (scene.run.cancel_requested, scene.run.handle) == ("ann", {"type": "x"})
+        assert scene.run.deadline_at == scene.clock.now()
+
+    def test_a_handle_is_bounded(self) -> None:
+        scene = Scene(lambda *_: Accepted(timedelta(seconds=60), {"type": "x" * 5000}), task=self.TASK)
+        run = scene.work()
+        assert run is not None
+        assert (run.status, "handle is" in (run.error_message or "")) == (RunStatus.FAILED, True)
 
     def test_the_attempt_has_a_secret_of_which_only_the_digest_is_kept(self) -> None:
         scene = Scene(lambda *_: Accepted(timedelta(seconds=60)), task=self.TASK)

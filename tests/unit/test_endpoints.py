@@ -20,7 +20,6 @@ ALLOWED = AllowedTargets.from_blocks(
             ],
         }
     ],
-    "duetime-prod-",
 )
 PAYS, ADSS = ALLOWED.reach_of(PAY), ALLOWED.reach_of(ADS)
 

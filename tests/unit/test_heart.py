@@ -1,6 +1,7 @@
 """The lease of a run that is under way: kept, lost, and what its holder learns with it."""
 
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_cancellation_is_seen_with_the_next_beat() -> None:
     scene.store.advance(scene.run, scene.run.evolve(cancel_requested="ann"))
     scene.beat_for(HEARTBEAT)
     assert scene.reason is StopReason.CANCELLED
-    assert scene.heart.release(scene.engagement).cancel_requested == "ann"
+    assert scene.engagement.run.cancel_requested == "ann"
 
 
 def test_a_lease_that_another_has_taken_is_lost() -> None:
@@ -140,18 +141,115 @@ def test_a_run_that_was_released_has_no_beats_any_more() -> None:
     assert scene.run == before
 
 
-def test_by_itself_it_beats_when_it_is_due() -> None:
-    """The thread: an attempt of almost no time is stopped without anybody's doing."""
-    store, clock = MemoryStore(), SystemClock()
-    job, run = a_pair()
-    store.create(job, [run])
-    stop, soon = StopSignal(), clock.now() + timedelta(milliseconds=20)
-    heart = Heart(store, clock)
-    engagement = Engagement(run, stop, soon, StopReason.OUT_OF_TIME, lambda: None, soon + timedelta(hours=1))
-    heart.engage(engagement)
-    assert stop.wait(10)
-    assert stop.reason is StopReason.OUT_OF_TIME
-    heart.release(engagement)
+class TestByItself:
+    """The threads. What they must do happens while something else hangs, and a test waits for it, not for a time."""
+
+    def scene(self, **lease: timedelta) -> tuple[MemoryStore, Engagement]:
+        """A run that was claimed just now."""
+        store, clock = MemoryStore(), SystemClock()
+        seen, now = a_pair(), clock.now()
+        store.create(seen.job, [seen.run])
+        held = claimed(seen, "worker-1", now)
+        assert store.exchange(seen, held, JUDGED) is None
+        run = replace(held.run, deadline_at=now + lease.get("lease", timedelta(hours=1)))
+        hour = now + timedelta(hours=1)
+        return store, Engagement(run, StopSignal(), hour, StopReason.OUT_OF_TIME, lambda: None, hour)
+
+    def test_an_attempt_whose_time_is_up_is_stopped_without_anybodys_doing(self) -> None:
+        store, engagement = self.scene()
+        engagement.deadline_at = SystemClock().now() + timedelta(milliseconds=20)
+        heart = Heart(store, SystemClock())
+        heart.engage(engagement)
+        assert engagement.stop.wait(10)
+        assert engagement.stop.reason is StopReason.OUT_OF_TIME
+        heart.release(engagement)
+
+    @pytest.mark.parametrize("limit", [StopReason.OUT_OF_TIME, StopReason.LEASE_LOST])
+    def test_while_dynamodb_hangs_what_must_stop_is_stopped(
+        self, monkeypatch: pytest.MonkeyPatch, limit: StopReason
+    ) -> None:
+        store, engagement = self.scene(lease=SAFETY + timedelta(milliseconds=300))
+        hanging, answer = threading.Event(), threading.Event()
+
+        def hang(*_: Any) -> Any:
+            hanging.set()
+            answer.wait(30)
+
+        for verb in ("renew", "get_run"):
+            monkeypatch.setattr(store, verb, hang)
+        engagement.next_beat_at = SystemClock().now()
+        engagement.flush_log = lambda: hang()
+        if limit is StopReason.OUT_OF_TIME:
+            engagement.deadline_at = SystemClock().now() + timedelta(milliseconds=100)
+        heart = Heart(store, SystemClock())
+        heart.engage(engagement)
+        assert hanging.wait(10)
+        assert engagement.stop.wait(10)
+        assert engagement.stop.reason is limit
+        # Nor does whoever writes the outcome down wait for what hangs.
+        heart.release(engagement)
+        assert not answer.is_set()
+        answer.set()
+
+    def test_a_log_that_cannot_be_written_holds_up_no_renewal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store, engagement = self.scene()
+        renewed, written = threading.Event(), threading.Event()
+        monkeypatch.setattr(store, "get_run", lambda *_: renewed.set())
+
+        def hang() -> None:
+            written.wait(30)
+
+        engagement.flush_log = hang
+        engagement.next_flush_at = engagement.next_beat_at = SystemClock().now()
+        heart = Heart(store, SystemClock())
+        heart.engage(engagement)
+        assert renewed.wait(10)
+        assert not written.is_set()
+        written.set()
+        heart.release(engagement)
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+    @pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+    def test_an_interrupt_that_fails_or_hangs_is_that_runs_problem(self, error: type[BaseException]) -> None:
+        (store, first), (_, second) = self.scene(), self.scene()
+        hang, heart = threading.Event(), Heart(store, SystemClock())
+
+        def fail() -> None:
+            hang.wait(30)
+            raise error
+
+        with first.stop.interrupting(fail):
+            first.deadline_at = SystemClock().now()
+            heart.engage(first)
+            assert first.stop.wait(10)
+            second.deadline_at = SystemClock().now()
+            heart.engage(second)
+            assert second.stop.wait(10)
+            hang.set()
+        for engagement in (first, second):
+            heart.release(engagement)
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+    def test_a_thread_that_died_is_started_anew(self) -> None:
+        store, engagement = self.scene()
+        heart, died = Heart(store, SystemClock()), threading.Event()
+
+        def die() -> None:
+            died.set()
+            raise SystemExit
+
+        engagement.flush_log = die
+        engagement.next_flush_at = SystemClock().now()
+        heart.engage(engagement)
+        assert died.wait(10)
+        heart._threads["flush"].join(10)
+        flushed = threading.Event()
+        _, another = self.scene()
+        another.flush_log, another.next_flush_at = flushed.set, SystemClock().now()
+        heart.release(engagement)
+        heart.engage(another)
+        assert flushed.wait(10)
+        heart.release(another)
 
 
 class TestStopSignal:
@@ -166,6 +264,16 @@ class TestStopSignal:
         stop.give(StopReason.CANCELLED)
         with stop.interrupting(interrupted.set):
             assert interrupted.is_set()
+
+    def test_an_interrupt_that_fails_does_not_spare_the_others(self) -> None:
+        stop, interrupted = StopSignal(), threading.Event()
+
+        def fail() -> None:
+            raise RuntimeError
+
+        with stop.interrupting(fail), stop.interrupting(interrupted.set):
+            stop.give(StopReason.CANCELLED)
+        assert interrupted.is_set()
 
     def test_whoever_has_ended_is_not_interrupted(self) -> None:
         stop, interrupted = StopSignal(), threading.Event()

@@ -1,11 +1,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from duetime.clock import ManualClock
 from duetime.letters import DeadMessage, LetterKeeper
 from duetime.memory_store import MemoryStore
-from duetime.run import Run, RunKey
+from duetime.patrolling import MOST_HINTS
+from duetime.run import PATIENCE, Run, RunKey
 from duetime.status import RunStatus
 
 from tests.factories import NOW, a_pair
@@ -22,10 +25,10 @@ class Queue:
         self.messages = [message for message in self.messages if message not in messages]
 
 
-def tidy(status: RunStatus, *, was_moved: bool) -> tuple[Run, bool]:
+def tidy(status: RunStatus, *, was_moved: bool, **changes: Any) -> tuple[Run, bool]:
     """The run afterwards, and whether its message is still there."""
     job, run = a_pair()
-    run = replace(run, status=status, end_time=NOW)
+    run = replace(run, status=status, end_time=NOW, **changes)
     store = MemoryStore()
     store.create(job, [run])
     queue = Queue(DeadMessage(run.key, was_moved, "receipt"))
@@ -36,10 +39,23 @@ def tidy(status: RunStatus, *, was_moved: bool) -> tuple[Run, bool]:
 
 
 @pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.RETRYING])
-def test_a_hint_that_sqs_moved_makes_its_run_a_dead_letter_like_the_others(status: RunStatus) -> None:
-    run, is_left = tidy(status, was_moved=True)
+def test_a_hint_that_sqs_moved_makes_a_run_that_nobody_looked_at_a_dead_letter(status: RunStatus) -> None:
+    """As where workers crash on it: the patrol has hinted it as often as it ever does, in vain."""
+    run, is_left = tidy(status, was_moved=True, hints=MOST_HINTS, deadline_at=NOW)
     assert (run.status, is_left) == (RunStatus.FAILED, False)
     assert "no worker survived it" in (run.error_message or "")
+
+
+@pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.RETRYING])
+@pytest.mark.parametrize(
+    ("hints", "patience"),
+    [(0, PATIENCE), (3, -PATIENCE), (MOST_HINTS - 1, -PATIENCE), (MOST_HINTS, PATIENCE)],
+)
+def test_a_run_whose_hint_was_merely_received_too_often_is_left_to_its_workers(
+    status: RunStatus, hints: int, patience: timedelta
+) -> None:
+    run, is_left = tidy(status, was_moved=True, hints=hints, deadline_at=NOW + patience)
+    assert (run.status, is_left) == (status, True)
 
 
 @pytest.mark.parametrize(

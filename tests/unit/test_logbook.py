@@ -1,8 +1,11 @@
+import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
+from duetime.dynamo_logs import DynamoLogs
 from duetime.logbook import (
     INLINE_BYTES,
     LINE_LENGTH,
@@ -85,6 +88,26 @@ def test_a_line_without_end_is_cut() -> None:
     scene.book.flush()
     assert len(scene.texts[0]) < LINE_LENGTH + 20
     assert scene.texts[0].endswith("(cut)")
+
+
+@pytest.mark.parametrize("text", ["\n", "\x00", "é\n", "😀" * 4096])
+def test_every_piece_fits_into_an_item_and_the_whole_into_its_bound(text: str) -> None:
+    sizes: list[int] = []
+
+    class Table:
+        def put_item(self, **request: Any) -> None:
+            sizes.append(len(json.dumps(request["Item"])))
+
+    table: Any = Table()
+    logs = DynamoLogs(table, records_table="t", kept_for=timedelta(days=1), clock=ManualClock(NOW))
+    blobs = MemoryBlobs()
+    book = LogBook(LogShelf(logs, blobs), KEY, 1, ManualClock(NOW), lambda text: text)
+    for _ in range(8):
+        book.write(text * max(1, 20_000 // len(text)))
+    key = book.close()
+    assert key is not None
+    assert max(sizes) < 400 * 1024
+    assert len(blobs.contents[key]) < WHOLE_BYTES * 1.1
 
 
 def test_a_short_log_needs_no_blob() -> None:

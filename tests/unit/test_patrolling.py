@@ -1,18 +1,20 @@
 """What becomes of open runs that nobody moved in time."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from duetime.blobs import MemoryBlobs
 from duetime.claiming import JUDGED
 from duetime.clock import ManualClock
+from duetime.errors import TransientFailure
 from duetime.finishing import dropped
 from duetime.hints import Hint
 from duetime.memory_store import MemoryStore
 from duetime.pair import JobRun
-from duetime.patrolling import MOST_HINTS, PAGE, Patroller, PatrolReport
+from duetime.patrolling import MOST_HINTS, PAGE, PUT_BACK, TIME_PER_SLOT, Patroller, PatrolReport
 from duetime.rescuing import Rescuer
 from duetime.run import PATIENCE, Run, RunKey
 from duetime.shelf import Shelf
@@ -92,6 +94,7 @@ def test_an_undeliverable_run_becomes_a_dead_letter_though_the_stream_is_blocked
     scene.patrol()
     assert scene.pair(seen).run.status is RunStatus.FAILED
     scene.queues.refuse = False
+    scene.clock.advance(PUT_BACK)
     scene.patrol()
     assert [run.run_id for run in scene.queues.letters] == [seen.run.run_id]
     assert scene.pair(seen).run.status is RunStatus.DEAD_LETTERED
@@ -167,6 +170,126 @@ def test_two_jobs_runs_go_to_their_own_queues() -> None:
     scene.clock.advance(PATIENCE)
     scene.patrol()
     assert {key for key, _ in scene.queues.hints} == {pair.run.key for pair in pairs}
+
+
+class TestAPoisonousRun:
+    """One that cannot be looked after, beside others in the same slot."""
+
+    def scene(self, status: RunStatus, **changes: Any) -> tuple[Scene, list[JobRun]]:
+        pairs = [claimed_pair(a_pair()) for _ in range(3)]
+        runs = [replace(pair.run, status=status, **changes) for pair in pairs]
+        # The first on the index is the one that poisons.
+        runs[0] = replace(runs[0], deadline_at=NOW)
+        poisoned = [JobRun(pair.job, run) for pair, run in zip(pairs, runs, strict=True)]
+        scene = Scene(*poisoned)
+        scene.clock.advance(timedelta(minutes=5))
+        return scene, poisoned
+
+    def refusing(self, do: Callable[..., Any], key: RunKey) -> Callable[..., Any]:
+        def attempt(seen: Any, *arguments: Any, **options: Any) -> Any:
+            run = seen.run if isinstance(seen, JobRun) else seen
+            if run.key == key:
+                raise RuntimeError("ValidationException: Item size has exceeded the maximum allowed size")
+            return do(seen, *arguments, **options)
+
+        return attempt
+
+    def statuses(self, scene: Scene, pairs: Sequence[JobRun]) -> list[RunStatus]:
+        return [scene.pair(pair).run.status for pair in pairs]
+
+    @pytest.mark.parametrize("error", [RuntimeError("a plug-in"), TransientFailure("AWS does not answer")])
+    def test_it_is_reported_and_put_back_and_the_others_are_rescued(
+        self, monkeypatch: pytest.MonkeyPatch, error: Exception
+    ) -> None:
+        scene, pairs = self.scene(RunStatus.RUNNING)
+        rescue = Rescuer.rescue
+
+        def rescue_but_one(rescuer: Rescuer, seen: JobRun) -> Run | None:
+            if seen.run.key == pairs[0].run.key:
+                raise error
+            return rescue(rescuer, seen)
+
+        monkeypatch.setattr(Rescuer, "rescue", rescue_but_one)
+        report = scene.patrol()
+        assert self.statuses(scene, pairs) == [RunStatus.RUNNING, RunStatus.RETRYING, RunStatus.RETRYING]
+        assert report.unanswered == [(pairs[0].run.key, error)]
+        assert scene.pair(pairs[0]).run.deadline_at == scene.clock.now() + PUT_BACK
+        assert scene.patrol().unanswered == []
+        scene.clock.advance(PUT_BACK)
+        assert scene.patrol().unanswered == [(pairs[0].run.key, error)]
+
+    @pytest.mark.parametrize(
+        ("status", "hints", "others"),
+        [
+            (RunStatus.RETRYING, 0, RunStatus.RETRYING),
+            (RunStatus.RETRYING, MOST_HINTS, RunStatus.FAILED),
+            (RunStatus.FAILED, 0, RunStatus.DEAD_LETTERED),
+        ],
+    )
+    def test_one_that_cannot_be_written_does_not_keep_the_others_waiting(
+        self, monkeypatch: pytest.MonkeyPatch, status: RunStatus, hints: int, others: RunStatus
+    ) -> None:
+        scene, pairs = self.scene(status, hints=hints, end_time=NOW)
+        poison = pairs[0].run.key
+        for verb in ("advance", "exchange"):
+            monkeypatch.setattr(scene.store, verb, self.refusing(getattr(scene.store, verb), poison))
+        report = scene.patrol()
+        assert [key for key, _ in report.unanswered] == [poison]
+        assert self.statuses(scene, pairs) == [status, others, others]
+        assert len(report.hinted) == (2 if others is RunStatus.RETRYING else 0)
+
+    def test_one_that_cannot_be_read_does_not_hide_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        scene, pairs = self.scene(RunStatus.RUNNING)
+        poison, load = pairs[0].run.key, scene.store.load
+
+        def load_but_one(keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
+            wanted = list(keys)
+            if poison in wanted:
+                raise ValueError("an item that nobody understands")
+            return load(wanted)
+
+        monkeypatch.setattr(scene.store, "load", load_but_one)
+        assert len(scene.patrol().rescued) == 2
+
+    @pytest.mark.parametrize("verb", ["send_hints", "send_dead_letters"])
+    def test_a_queue_that_fails_is_reported_and_the_runs_are_found_again(
+        self, monkeypatch: pytest.MonkeyPatch, verb: str
+    ) -> None:
+        status = RunStatus.RETRYING if verb == "send_hints" else RunStatus.FAILED
+        scene, pairs = self.scene(status, end_time=NOW)
+        monkeypatch.setattr(scene.queues, verb, lambda *_: 1 / 0)
+        assert len(scene.patrol().unanswered) == 3
+        monkeypatch.undo()
+        scene.clock.advance(timedelta(minutes=2))
+        report = scene.patrol()
+        assert len(report.hinted + report.dead_lettered) == len(pairs)
+
+    def test_a_slot_that_cannot_be_read_is_reported_and_the_others_are_looked_at(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene, pairs = self.scene(RunStatus.RUNNING)
+        (slot,) = [slot for slot in range(64) if scene.store.open_runs(slot, limit=1)]
+        open_runs = scene.store.open_runs
+
+        def read(number: int, **options: Any) -> Any:
+            if number == (slot + 1) % 64:
+                raise ConnectionError
+            return open_runs(number, **options)
+
+        monkeypatch.setattr(scene.store, "open_runs", read)
+        report = scene.patrol()
+        assert (len(report.rescued), len(report.unread), report.anything_open) == (len(pairs), 1, True)
+
+    def test_a_slot_takes_so_long_and_no_longer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        scene, pairs = self.scene(RunStatus.RUNNING)
+        rescue = Rescuer.rescue
+
+        def slow(rescuer: Rescuer, seen: JobRun) -> Run | None:
+            scene.clock.advance(TIME_PER_SLOT)
+            return rescue(rescuer, seen)
+
+        monkeypatch.setattr(Rescuer, "rescue", slow)
+        assert [len(scene.patrol().rescued) for _ in pairs] == [1, 1, 1]
 
 
 def test_a_job_is_not_needed_for_its_runs_rescue_to_be_judged() -> None:

@@ -12,8 +12,9 @@ from duetime.callback_tokens import digest_of
 from duetime.callbacks import Callbacks
 from duetime.claiming import JUDGED, claimed
 from duetime.clock import ManualClock
+from duetime.ending import LONGEST, LOOK_AGAIN
 from duetime.errors import Conflict, InvalidField, NotFound, PermanentFailure, TransientFailure
-from duetime.finishing import succeeded
+from duetime.finishing import accepted, succeeded
 from duetime.job import Overlap
 from duetime.leases import LEASE
 from duetime.memory_store import MemoryStore
@@ -44,6 +45,9 @@ class Container:
     finding: ClassVar[Finding] = StillRunning()
     ended: ClassVar[list[str]] = []
     answers: ClassVar[bool] = True
+    stops_at_once: ClassVar[bool] = True
+    # What was started, and by which attempt.
+    started: ClassVar[dict[tuple[str, RunKey, int], Mapping[str, Any]]] = {}
 
     @classmethod
     def look(cls, handle: Mapping[str, Any]) -> Finding:
@@ -56,11 +60,20 @@ class Container:
         if not cls.answers:
             raise TransientFailure("AWS does not answer")
         cls.ended.append(reason)
+        if cls.stops_at_once and isinstance(cls.finding, StillRunning):
+            cls.finding = Failed("stopped")
+
+    @classmethod
+    def find(cls, settings: Mapping[str, Any], key: RunKey, attempt: int) -> Mapping[str, Any] | None:
+        if not cls.answers:
+            raise TransientFailure("AWS does not answer")
+        return cls.started.get((settings["function"], key, attempt))
 
 
 @pytest.fixture(autouse=True)
 def container(monkeypatch: pytest.MonkeyPatch) -> None:
     Container.finding, Container.ended, Container.answers = StillRunning(), [], True
+    Container.stops_at_once, Container.started = True, {}
     monkeypatch.setattr("duetime.rescuing.find_kind", lambda name: Container)
 
 
@@ -103,6 +116,18 @@ class Scene:
         return self.rescuer.rescue(self.pair)
 
 
+def before_the_write(scene: Scene, monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    """Somebody else is faster, once."""
+    advance = scene.store.advance
+
+    def overtaken(*arguments: Any, **options: Any) -> bool:
+        monkeypatch.setattr(scene.store, "advance", advance)
+        do()
+        return advance(*arguments, **options)
+
+    monkeypatch.setattr(scene.store, "advance", overtaken)
+
+
 class TestADeadWorker:
     def test_its_run_is_retried_at_once_and_the_attempt_is_on_record(self) -> None:
         scene = Scene()
@@ -139,6 +164,17 @@ class TestADeadWorker:
         assert scene.rescuer.rescue(outdated) is None
         assert scene.run.status is RunStatus.RUNNING
 
+    def test_a_run_whose_cancellation_was_asked_for_is_not_tried_again(self) -> None:
+        scene = Scene()
+        scene.control.cancel(scene.key, ANN)
+        run = scene.rescue(MINUTE)
+        assert run is not None
+        assert (run.status, scene.run) == (RunStatus.CANCELLED, run)
+        assert (run.error_message or "").startswith(
+            "it was cancelled by ann; its worker worker-1 was not heard of"
+        )
+        assert (scene.pair.job.running, scene.pair.job.status) == (0, JobStatus.COMPLETED)
+
     def test_its_late_answer_is_not_recorded(self) -> None:
         """The worker was not dead, only slow: it comes back after its run was given to another."""
         scene = Scene()
@@ -147,6 +183,151 @@ class TestADeadWorker:
         late = succeeded(held.run, "late", NOW, scene.clock.now())
         assert not settle(held, late, scene.store, scene.clock.now(), by_holder=True)
         assert scene.run.status is RunStatus.RETRYING
+
+
+class TestWhatADeadWorkerHadStarted:
+    """It died between the start and writing down that the work goes on elsewhere."""
+
+    def scene(self, **spec: Any) -> Scene:
+        scene = Scene(**spec)
+        function = scene.pair.job.spec.task["function"]
+        Container.started = {(function, scene.key, 1): {"type": "container", "arn": "arn:1"}}
+        return scene
+
+    def test_it_is_found_and_stopped_before_the_next_attempt(self) -> None:
+        scene = self.scene()
+        run = scene.rescue(MINUTE)
+        assert run is not None
+        assert (run.status, run.not_before) == (RunStatus.RETRYING, NOW + MINUTE)
+        assert (run.attempts[-1].outcome, len(Container.ended)) == (AttemptOutcome.LOST, 1)
+
+    def test_if_it_has_done_its_work_that_counts(self) -> None:
+        Container.finding = Succeeded({"paid": 3})
+        run = self.scene().rescue(MINUTE)
+        assert run is not None
+        assert (run.status, run.result) == (RunStatus.SUCCEEDED, {"paid": 3})
+
+    def test_while_it_is_ending_nothing_is_started_beside_it(self) -> None:
+        Container.stops_at_once = False
+        scene = self.scene()
+        assert scene.rescue(MINUTE) is None
+        assert (scene.run.status, scene.run.is_elsewhere) == (RunStatus.RUNNING, True)
+        assert scene.run.deadline_at == NOW + MINUTE + LOOK_AGAIN
+        Container.finding = Failed("exit code 143")
+        run = scene.rescue(MINUTE + LOOK_AGAIN)
+        assert run is not None
+        assert (run.status, run.handle) == (RunStatus.RETRYING, None)
+        assert (run.attempts[-1].outcome, len(run.attempts)) == (AttemptOutcome.LOST, 1)
+        assert "worker-1 was not heard of" in (run.error_message or "")
+
+    def test_if_aws_does_not_answer_nothing_is_written(self) -> None:
+        scene = self.scene()
+        before, Container.answers = scene.run, False
+        with pytest.raises(TransientFailure):
+            scene.rescue(MINUTE)
+        assert scene.run == before
+
+    def test_if_it_cannot_be_looked_for_the_run_is_not_tried_again_beside_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any) -> None:
+            raise PermanentFailure("AccessDenied")
+
+        monkeypatch.setattr(Container, "find", refuse)
+        run = self.scene().rescue(MINUTE)
+        assert run is not None
+        assert (run.status, "cannot be found out: AccessDenied" in (run.error_message or "")) == (
+            RunStatus.FAILED,
+            True,
+        )
+
+    def test_one_that_was_cancelled_is_stopped_and_ends_cancelled(self) -> None:
+        scene = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        run = scene.rescue(MINUTE)
+        assert run is not None
+        assert (run.status, len(Container.ended)) == (RunStatus.CANCELLED, 1)
+
+
+class TestAnEndThatTakesTime:
+    """A container that was told to stop puts its things away first."""
+
+    def stop(self, how: str) -> Scene:
+        Container.stops_at_once = False
+        scene = Scene(elsewhere=True, handle=True, reports=how == "LOST")
+        if how == "CANCELLED":
+            scene.control.cancel(scene.key, ANN)
+        assert scene.rescue(timedelta(hours=1) if how == "TIMED_OUT" else MINUTE) is None
+        assert (scene.run.status, len(Container.ended)) == (RunStatus.RUNNING, 1)
+        return scene
+
+    def later(self, scene: Scene, by: timedelta) -> Run | None:
+        return scene.rescue(scene.clock.now() - NOW + by)
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT", "LOST"])
+    def test_its_end_is_awaited_and_the_reason_remembered(self, how: str) -> None:
+        scene = self.stop(how)
+        assert self.later(scene, LOOK_AGAIN) is None
+        Container.finding = Failed("exit code 143")
+        run = self.later(scene, LOOK_AGAIN)
+        assert run is not None
+        assert run.status is (RunStatus.CANCELLED if how == "CANCELLED" else RunStatus.RETRYING)
+        assert (run.attempts[-1].outcome, run.handle) == (AttemptOutcome(how), None)
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT", "LOST"])
+    def test_the_report_of_its_end_is_as_good(self, how: str) -> None:
+        scene = self.stop(how)
+        run = scene.rescuer.conclude(scene.pair, Failed("exit code 143"))
+        assert run is not None
+        assert run.attempts[-1].outcome is AttemptOutcome(how)
+
+    def test_a_sign_of_life_does_not_put_its_end_off(self) -> None:
+        scene = self.stop("LOST")
+        before = scene.run.deadline_at
+        scene.clock.advance(timedelta(seconds=5))
+        assert scene.callbacks.heartbeat(scene.key, TOKEN).deadline_at == before
+
+    def test_one_that_never_ends_is_not_tried_again_beside_itself(self) -> None:
+        scene = self.stop("TIMED_OUT")
+        run = self.later(scene, LONGEST)
+        assert run is not None
+        assert (run.status, "it has not ended since" in (run.error_message or "")) == (RunStatus.FAILED, True)
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT", "LOST"])
+    @pytest.mark.parametrize("by_report", [True, False])
+    def test_one_that_shuts_down_in_good_order_was_stopped_all_the_same(
+        self, how: str, by_report: bool
+    ) -> None:
+        """A container that heeds SIGTERM may well exit with 0."""
+        scene = self.stop(how)
+        Container.finding = Succeeded({"exit_code": 0})
+        finding = Container.finding
+        run = scene.rescuer.conclude(scene.pair, finding) if by_report else self.later(scene, LOOK_AGAIN)
+        assert run is not None
+        assert run.attempts[-1].outcome is AttemptOutcome(how)
+
+    def test_a_report_that_comes_while_it_is_being_stopped_finds_that_on_record(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = Scene(elsewhere=True, handle=True)
+        scene.control.cancel(scene.key, ANN)
+
+        def end(*_: Any) -> None:
+            scene.rescuer.conclude(scene.pair, Succeeded({"exit_code": 0}))
+
+        monkeypatch.setattr(Container, "end", end)
+        scene.rescue(MINUTE)
+        assert scene.run.status is RunStatus.CANCELLED
+
+    @pytest.mark.parametrize("how", ["CANCELLED", "TIMED_OUT"])
+    def test_one_that_had_ended_well_before_it_was_told_has_ended_well(self, how: str) -> None:
+        Container.finding = Succeeded("done")
+        scene = Scene(elsewhere=True, handle=True)
+        if how == "CANCELLED":
+            scene.control.cancel(scene.key, ANN)
+        run = scene.rescue(timedelta(hours=1))
+        assert run is not None
+        assert (run.status, Container.ended) == (RunStatus.SUCCEEDED, [])
 
 
 class TestElsewhere:
@@ -241,6 +422,70 @@ class TestCallbacks:
         run = scene.callbacks.heartbeat(scene.key, TOKEN)
         assert (run.cancel_requested, run.deadline_at) == ("ann", NOW)
 
+    def test_a_heartbeat_that_meets_a_cancellation_does_not_put_it_off(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = self.scene()
+        scene.clock.advance(timedelta(seconds=30))
+        before_the_write(scene, monkeypatch, lambda: scene.control.cancel(scene.key, ANN))
+        run = scene.callbacks.heartbeat(scene.key, TOKEN)
+        assert (run.cancel_requested, run.deadline_at, scene.run) == ("ann", scene.clock.now(), run)
+
+    def test_a_heartbeat_that_meets_the_worker_who_writes_it_down_does_not_shorten_the_lease(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene = Scene(reports=True)
+
+        def accept() -> None:
+            hour = NOW + timedelta(hours=1)
+            after = accepted(scene.run, timedelta(minutes=5), None, hour, scene.clock.now())
+            assert scene.store.advance(scene.run, after, by_holder=True)
+
+        before_the_write(scene, monkeypatch, accept)
+        scene.clock.advance(timedelta(seconds=10))
+        run = scene.callbacks.heartbeat(scene.key, TOKEN)
+        assert run.deadline_at == scene.clock.now() + timedelta(minutes=5)
+        assert scene.run == run
+
+    @pytest.mark.parametrize("retry", [True, False])
+    def test_a_failure_after_cancellation_was_asked_for_is_the_cancellation(self, retry: bool) -> None:
+        scene = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        run = scene.callbacks.fail(scene.key, TOKEN, "stopped as you asked", retry=retry, retry_after=None)
+        assert (run.status, run.error_message) == (
+            RunStatus.CANCELLED,
+            "it was cancelled by ann; stopped as you asked",
+        )
+        assert scene.run == run
+
+    def test_a_completion_after_cancellation_was_asked_for_is_one(self) -> None:
+        scene = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        assert scene.callbacks.complete(scene.key, TOKEN, None).status is RunStatus.SUCCEEDED
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            RunKey("x", "y"),
+            RunKey("", ""),
+            RunKey("3f1f7c52-9d5c-4a44-8f1b-6d1a2c9f0b11", "y" * 2000),
+            RunKey("x" * 3000, "20261118T070000123Z-1-3f1f7c529d5c4a44"),
+        ],
+    )
+    def test_what_cannot_be_a_runs_id_is_not_asked_for(
+        self, monkeypatch: pytest.MonkeyPatch, key: RunKey
+    ) -> None:
+        scene = self.scene()
+        monkeypatch.setattr(scene.store, "load", lambda _: 1 / 0)
+        sayings: list[Callable[[], Run]] = [
+            lambda: scene.callbacks.heartbeat(key, TOKEN),
+            lambda: scene.callbacks.complete(key, TOKEN, None),
+            lambda: scene.callbacks.fail(key, TOKEN, "x", retry=True, retry_after=None),
+        ]
+        for say in sayings:
+            with pytest.raises(NotFound):
+                say()
+
     def test_a_heartbeat_before_the_worker_has_written_it_down_keeps_the_workers_lease(self) -> None:
         scene = Scene(reports=True)
         deadline = scene.run.deadline_at
@@ -299,16 +544,17 @@ class TestCallbacks:
 
 
 class TestReports:
-    def scene(self) -> tuple[Scene, WorkReports]:
+    def scene(self, **changes: Any) -> tuple[Scene, WorkReports]:
         scene = Scene(elsewhere=True, handle=True)
         there = scene.run
-        handle = {"type": "ecs", "container": "main", "completion": "exit", "task_arn": "arn:task"}
+        handle = {"type": "ecs", "container": "main", "completion": "exit", "task_arn": "arn:task"} | changes
         scene.store.advance(there, replace(there, handle=handle))
         return scene, WorkReports(scene.store, scene.rescuer)
 
     def stopped(self, scene: Scene, exit_code: int, attempt: int = 1) -> dict[str, Any]:
         return {
             "lastStatus": "STOPPED",
+            "taskArn": "arn:task",
             "startedBy": f"duetime/{scene.key.job_id}/{scene.key.run_id}/{attempt}",
             "containers": [{"name": "main", "exitCode": exit_code}],
         }
@@ -348,11 +594,42 @@ class TestReports:
             reports.take("aws.ecs", self.stopped(scene, 0))
 
     def test_the_end_of_an_execution_ends_its_run(self) -> None:
-        scene, reports = self.scene()
-        detail = {"name": execution_name(scene.key, 1), "status": "SUCCEEDED", "output": '{"paid": 3}'}
-        run = reports.take("aws.states", detail)
+        scene, reports = self.scene(type="states", execution_arn="arn:execution")
+        run = reports.take("aws.states", self.succeeded(scene))
         assert run is not None
         assert run.result == {"paid": 3}
+
+    def succeeded(self, scene: Scene, arn: str = "arn:execution") -> dict[str, Any]:
+        name = execution_name(scene.key, 1)
+        return {"name": name, "executionArn": arn, "status": "SUCCEEDED", "output": '{"paid": 3}'}
+
+    def test_an_execution_that_only_bears_the_name_is_not_believed(self) -> None:
+        """Whoever may start executions of any state machine in the account can give them this name."""
+        scene, reports = self.scene(type="states", execution_arn="arn:execution")
+        assert (
+            reports.take("aws.states", self.succeeded(scene, "arn:aws:states:r:1:execution:evil:n")) is None
+        )
+        assert reports.take("aws.states", self.succeeded(scene) | {"executionArn": None}) is None
+        assert scene.run.status is RunStatus.RUNNING
+
+    def test_an_execution_says_nothing_of_a_container_nor_the_other_way_round(self) -> None:
+        scene, reports = self.scene(execution_arn="arn:execution")
+        assert reports.take("aws.states", self.succeeded(scene)) is None
+        scene, reports = self.scene(type="states")
+        assert reports.take("aws.ecs", self.stopped(scene, 0)) is None
+
+    def test_a_container_that_only_bears_the_name_is_not_believed(self) -> None:
+        scene, reports = self.scene()
+        assert reports.take("aws.ecs", self.stopped(scene, 0) | {"taskArn": "arn:another"}) is None
+        assert scene.run.status is RunStatus.RUNNING
+
+    def test_the_end_of_what_was_cancelled_is_its_cancellation(self) -> None:
+        """The event of its end overtakes the watcher who stopped it."""
+        scene, reports = self.scene()
+        scene.control.cancel(scene.key, ANN)
+        run = reports.take("aws.ecs", self.stopped(scene, 143))
+        assert run is not None
+        assert (run.status, scene.run) == (RunStatus.CANCELLED, run)
 
 
 class TestRunControl:
@@ -370,6 +647,40 @@ class TestRunControl:
         lease = scene.run.deadline_at
         after = scene.control.cancel(scene.key, ANN)
         assert (after.status, after.cancel_requested, after.deadline_at) == (RunStatus.RUNNING, "ann", lease)
+
+    def test_asking_again_brings_a_deadline_that_is_far_away_back(self) -> None:
+        scene = Scene(elsewhere=True)
+        scene.control.cancel(scene.key, ANN)
+        far = replace(scene.run, deadline_at=NOW + timedelta(days=1))
+        assert scene.store.advance(scene.run, far)
+        after = scene.control.cancel(scene.key, Actor("bob"))
+        assert (after.cancel_requested, after.deadline_at, scene.run) == ("ann", NOW, after)
+
+    def test_a_run_that_fails_meanwhile_does_not_keep_a_jobs_others_from_being_cancelled(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = a_cron_job(spec={"max_concurrency": 3})
+        runs = [a_run(job, at=NOW + timedelta(minutes=n)) for n in range(3)]
+        store = MemoryStore()
+        store.create(job, runs)
+        for run in runs:
+            seen = store.load([run.key])[run.key]
+            assert store.exchange(seen, claimed(seen, "w", NOW), JUDGED) is None
+        load = store.load
+
+        def load_and_fail(keys: Any) -> Any:
+            monkeypatch.setattr(store, "load", load)
+            there = load(keys)
+            for seen in there.values():
+                store.advance(seen.run, seen.run.evolve(status=RunStatus.FAILED))
+            return load(keys)
+
+        monkeypatch.setattr(store, "load", load_and_fail)
+        there = store.get_job(job.job_id)
+        assert there is not None
+        RunControl(store, ManualClock(NOW)).cancel_all(there, ANN)
+        found = [store.get_run(run.key) for run in runs]
+        assert [run and run.cancel_requested for run in found] == ["ann", "ann", None]
 
     def test_cancelling_a_job_cancels_all_that_is_open_of_it(self) -> None:
         job = a_cron_job(spec={"max_concurrency": 3, "overlap": Overlap.QUEUE})

@@ -18,7 +18,7 @@ BLOCKS = [
         "arns": ["arn:aws:sqs:*:1:pay-*"],
     },
 ]
-ALLOWED = AllowedTargets.from_blocks(BLOCKS, "duetime-prod-")
+ALLOWED = AllowedTargets.from_blocks(BLOCKS)
 
 
 def arn(text: str) -> Arn:
@@ -45,6 +45,7 @@ def test_a_public_address_may_be_reached(address: str) -> None:
         "169.254.100.1",
         "100.64.0.1",
         "192.0.0.1",
+        "192.0.0.192",
         "192.0.2.1",
         "198.18.0.1",
         "203.0.113.9",
@@ -105,7 +106,7 @@ def test_the_workers_own_endpoints_are_out_of_reach_even_where_loopback_is_liste
 ) -> None:
     monkeypatch.setenv(variable, value)
     reach = ALLOWED.reach_of(ADS)
-    for address in ("127.0.0.1", "::ffff:127.0.0.1"):
+    for address in ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"):
         with pytest.raises(ForbiddenTarget, match="belongs to the worker itself"):
             reach.check_address("localhost", address, port)
     reach.check_address("localhost", "127.0.0.1", port + 1)
@@ -136,11 +137,12 @@ def test_only_listed_arns_may_be_reached_and_by_whom() -> None:
     [
         "arn:aws:lambda:us-east-1:1:function:duetime-prod-job_service",
         "arn:aws:lambda:us-east-1:1:function:duetime-prod-job_service:live",
+        "arn:aws:lambda:us-east-1:1:function:duetime-dev-worker",
         "arn:aws:sqs:us-east-1:1:duetime-prod-DueQueue",
     ],
 )
 def test_duetime_itself_is_out_of_reach_whatever_a_pattern_says(text: str) -> None:
-    everything = AllowedTargets((Rule(arns=("*",)),), "duetime-prod-").reach_of(PAY)
+    everything = AllowedTargets((Rule(arns=("*",)),)).reach_of(PAY)
     with pytest.raises(ForbiddenTarget, match="belongs to Duetime itself"):
         everything.check_arn(arn(text))
     everything.check_arn(arn("arn:aws:lambda:us-east-1:1:function:my-duetime-prod-thing"))

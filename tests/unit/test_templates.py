@@ -2,9 +2,11 @@ from typing import Any
 
 import pytest
 from duetime.errors import InvalidField
+from duetime.targets import Reach
+from duetime.tasks import check_task
 from duetime.tasks.templates import fill, has_templates, values_of
 
-from tests.factories import NOW
+from tests.factories import NOW, a_spec
 
 VALUES = values_of(
     job_id="j",
@@ -14,6 +16,26 @@ VALUES = values_of(
     fence=7,
     payload={"n": 3, "who": {"name": "Ada"}, "list": [1, {"x": "y"}]},
 )
+
+
+@pytest.mark.parametrize(
+    ("task", "field"),
+    [
+        ({"type": "ecs", "completion": "{{payload.mode}}"}, "task.completion"),
+        ({"type": "http", "url": "https://x.example.com/", "callback": "{{payload.mode}}"}, "task.callback"),
+    ],
+)
+def test_what_decides_over_a_token_cannot_be_a_template(task: dict[str, Any], field: str) -> None:
+    """The token is made with the claim, before any template is filled."""
+    with pytest.raises(InvalidField) as refused:
+        check_task(a_spec(task=task, payload={"mode": "callback"}), Reach("ann"))
+    assert (refused.value.field, "cannot be a template" in refused.value.reason) == (field, True)
+
+
+def test_what_a_callback_consists_of_can_be_a_template() -> None:
+    callback = {"heartbeat_seconds": "{{payload.n}}"}
+    task = {"type": "http", "url": "https://x.example.com/", "callback": callback}
+    check_task(a_spec(task=task, payload={"n": 60}), Reach("ann"))
 
 
 @pytest.mark.parametrize(

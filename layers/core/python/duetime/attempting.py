@@ -1,4 +1,5 @@
-"""One attempt at a run: the task is executed under supervision, and what came of it decides what the run becomes."""
+"""One attempt at a run: the task is executed under supervision, what came of it decides what the run becomes, and that
+is written down."""
 
 import json
 import random
@@ -16,16 +17,18 @@ from duetime.heart import Engagement, Heart
 from duetime.leases import HEARTBEAT
 from duetime.logbook import LogBook, LogShelf
 from duetime.pair import JobRun
+from duetime.recording import record
 from duetime.results import with_result
 from duetime.retry import Fraction
 from duetime.run import AttemptOutcome, Run
 from duetime.secrecy import Redactor
+from duetime.settling import settle
 from duetime.stopping import Stopped, StopReason, StopSignal
 from duetime.store import Store
 from duetime.supervision import supervised
 from duetime.targets import AllowedTargets, Reach
 from duetime.tasks import Accepted, AttemptContext
-from duetime.tasks.interface import CHECKPOINT_LIMIT_BYTES
+from duetime.tasks.interface import CHECKPOINT_LIMIT_BYTES, HANDLE_LIMIT_BYTES
 
 ENOUGH_TO_FINISH: Final = timedelta(seconds=10)
 """So long before its own end a worker stops what it runs, to record what became of it."""
@@ -46,24 +49,40 @@ class Attempter:
     fraction: Fraction = field(default=random.random)
 
     def attempt(self, claim: Claim) -> Run | None:
-        """The run as it shall become, or None if it is no longer ours to say."""
-        job, run = claim.held
+        """The run as it became, or None if it is no longer ours to say. The lease is kept until that is written down: a
+        large result, a long log and a slow store take their time too."""
         started_at = self.clock.now()
         redactor, stop = Redactor(), StopSignal()
+        run = claim.held.run
         book = LogBook(self.shelf, run.key, run.attempt, self.clock, redactor.clean)
         engagement = self._engage(claim.held, started_at, stop, book)
-        result: Any = None
-        problem: TaskError | Stopped | None = None
+        try:
+            result, problem = self._perform(claim, started_at, stop, book, redactor)
+            log_key = book.close()
+            # As it is known now, and no later: what differs from it is written, and a renewal may bring a checkpoint.
+            seen = JobRun(claim.held.job, engagement.run)
+            held = JobRun(seen.job, replace(seen.run, start_time=started_at))
+            after = self._outcome(held, result, problem, started_at, redactor)
+            return after and self._record(seen, replace(after, log_key=log_key), engagement)
+        finally:
+            self.heart.release(engagement)
+
+    def _perform(
+        self, claim: Claim, started_at: datetime, stop: StopSignal, book: LogBook, redactor: Redactor
+    ) -> tuple[Any, TaskError | Stopped | None]:
         try:
             context = self._context(claim, started_at, stop, book, redactor)
-            result = supervised(lambda: self.execute(context, self.allowed.reach_of(run.owner)), stop)
+            reach = self.allowed.reach_of(claim.held.run.owner)
+            return supervised(lambda: self.execute(context, reach), stop), None
         except (TaskError, Stopped) as error:
-            problem = error
-        finally:
-            held = JobRun(job, replace(self.heart.release(engagement), start_time=started_at))
-            log_key = book.close()
-        after = self._outcome(held, result, problem, started_at, redactor)
-        return after and replace(after, log_key=log_key)
+            return None, error
+
+    def _record(self, seen: JobRun, after: Run, engagement: Engagement) -> Run | None:
+        return record(
+            lambda: settle(seen, after, self.store, self.clock.now(), by_holder=True),
+            lambda: min(engagement.run.deadline_at or self.ends_at, self.ends_at),
+            self.clock,
+        )
 
     def _outcome(
         self, held: JobRun, result: Any, problem: Exception | None, started_at: datetime, redactor: Redactor
@@ -75,10 +94,18 @@ class Attempter:
         if isinstance(problem, TaskError):
             return failed(job, run, _cleaned(problem, redactor), started_at, now, self.fraction)
         if isinstance(result, Accepted):
-            times_out_at = started_at + timedelta(seconds=job.spec.timeout_seconds)
-            return accepted(run, result.heartbeat, result.handle, times_out_at, now)
+            return self._accepted(held, result, started_at, now)
         done = succeeded(run, None, started_at, now)
         return with_result(done, redactor.clean_json(result), self.shelf.blobs)
+
+    def _accepted(self, held: JobRun, result: Accepted, started_at: datetime, now: datetime) -> Run:
+        job, run = held
+        size = len(json.dumps(result.handle).encode())
+        if size > HANDLE_LIMIT_BYTES:
+            error = PermanentFailure(f"the task's handle is {size} bytes, more than {HANDLE_LIMIT_BYTES}")
+            return failed(job, run, error, started_at, now, self.fraction)
+        times_out_at = started_at + timedelta(seconds=job.spec.timeout_seconds)
+        return accepted(run, result.heartbeat, result.handle, times_out_at, now)
 
     def _stopped(self, held: JobRun, reason: StopReason, started_at: datetime, now: datetime) -> Run | None:
         job, run = held
@@ -111,15 +138,7 @@ class Attempter:
         due_at, fence = run.nominal_at or run.due_at, run.fence
         assert fence is not None
         try:
-            settings = tasks.filled(
-                job.spec.task,
-                job_id=run.job_id,
-                run_id=run.run_id,
-                attempt=run.attempt,
-                due_at=due_at,
-                fence=fence,
-                payload=job.spec.payload,
-            )
+            settings = tasks.settings_for(job, run)
         except InvalidField as error:
             raise PermanentFailure(error.message) from error
         return AttemptContext(

@@ -27,6 +27,7 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import FINAL, RunStatus
 from duetime.store import (
+    GUARDED_BY_RENEWAL,
     TALLIES,
     Move,
     NewJob,
@@ -35,6 +36,7 @@ from duetime.store import (
     WaitingJob,
     WatchedRun,
     guarded_fields,
+    guarded_with_its_job,
     judged_by_change,
     judged_by_move,
 )
@@ -199,7 +201,7 @@ class DynamoStore:
         by_holder: bool = False,
         event: Event | None = None,
     ) -> JobRun | None:
-        run = self._update_run(seen.run, after.run, by_holder)
+        run = self._update_run(seen.run, after.run, guarded_with_its_job(by_holder))
         job = self._update_job(seen.job, after.job, judged)
         try:
             # The run first: it is what most lost races are about.
@@ -211,12 +213,12 @@ class DynamoStore:
         return None
 
     def advance(self, seen: Run, after: Run, *, by_holder: bool = False, event: Event | None = None) -> bool:
-        return self._try(self._update_run(seen, after, by_holder), self._puts_of(event))
+        return self._try(self._update_run(seen, after, guarded_fields(by_holder)), self._puts_of(event))
 
     def renew(self, held: Run, deadline_at: datetime) -> Run | None:
-        write = self._update_run(held, held.evolve(deadline_at=deadline_at), by_holder=True)
+        write = self._update_run(held, held.evolve(deadline_at=deadline_at), GUARDED_BY_RENEWAL)
         try:
-            there = update(self._client, write, returning=True)
+            there = update(self._client, write, returning=True, tries=1)
         except ConditionFailed:
             return None
         return item_to_run(there)
@@ -393,10 +395,10 @@ class DynamoStore:
         difference = Difference.between(before, job_to_item(after), sorted(TALLIES))
         return Update(self._jobs, job_key(seen.job_id), difference, _guard(before, judged))
 
-    def _update_run(self, seen: Run, after: Run, by_holder: bool) -> Update:
+    def _update_run(self, seen: Run, after: Run, guarded: Collection[str]) -> Update:
         before = run_to_item(seen)
         difference = Difference.between(before, self._run_item(after))
-        return Update(self._runs, run_key(seen.key), difference, _guard(before, guarded_fields(by_holder)))
+        return Update(self._runs, run_key(seen.key), difference, _guard(before, guarded))
 
     def _run_item(self, run: Run) -> Item:
         """Only what has ended expires."""

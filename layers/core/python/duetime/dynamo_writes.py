@@ -142,11 +142,16 @@ def transact(client: "DynamoDBClient", writes: Sequence[Any], sleep: Sleep = tim
 
 
 def update(
-    client: "DynamoDBClient", write: Update, *, returning: bool = False, sleep: Sleep = time.sleep
+    client: "DynamoDBClient",
+    write: Update,
+    *,
+    returning: bool = False,
+    tries: int = _TRIES,
+    sleep: Sleep = time.sleep,
 ) -> Item:
     """The item as it became, if that is wanted."""
     request = write.request() | ({"ReturnValues": "ALL_NEW"} if returning else {})
-    answer = _persist(lambda: client.update_item(**request), sleep)
+    answer = _persist(lambda: client.update_item(**request), sleep, tries)
     item: Item = answer.get("Attributes", {})
     return item
 
@@ -155,9 +160,9 @@ def put(client: "DynamoDBClient", request: Any, sleep: Sleep = time.sleep) -> No
     _persist(lambda: client.put_item(**request), sleep)
 
 
-def _persist(write: Callable[[], Any], sleep: Sleep) -> Any:
+def _persist(write: Callable[[], Any], sleep: Sleep, tries: int = _TRIES) -> Any:
     """A single write too meets transactions on its item, and the SDK does not retry that."""
-    for tried in range(1, _TRIES + 1):
+    for tried in range(1, tries + 1):
         try:
             return write()
         except ClientError as error:
@@ -165,7 +170,7 @@ def _persist(write: Callable[[], Any], sleep: Sleep) -> Any:
             if code == _FAILED_CONDITION:
                 item: Any = error.response.get("Item")
                 raise ConditionFailed([_FAILED_CONDITION], [item]) from error
-            if code not in _PASSING or tried == _TRIES:
+            if code not in _PASSING or tried == tries:
                 raise
         sleep(_pause(tried))
     raise AssertionError("the last try returns or raises")

@@ -32,7 +32,7 @@ def reach_for(url: str, reach: Reach) -> Reach:
     """What a notice to that URL may connect to."""
     if urlsplit(url).scheme == "https":
         return reach
-    return ListedPrivateOnly(reach.owner, reach.rules, reach.own_prefix)
+    return ListedPrivateOnly(reach.owner, reach.rules)
 
 
 def check_endpoint(protocol: Protocol, endpoint: str, reach: Reach, field: str = "endpoint") -> None:

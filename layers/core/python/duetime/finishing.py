@@ -1,10 +1,12 @@
 """How an attempt or a run ends: what the run becomes, and what that does to its job."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from duetime.claiming import was_due_in_its_generation
+from duetime.cutting import cut
 from duetime.errors import PermanentFailure, TaskError, TransientFailure
 from duetime.job import Job, completed_if_done
 from duetime.pair import JobRun
@@ -12,9 +14,17 @@ from duetime.retry import Fraction, bounded
 from duetime.run import PATIENCE, Attempt, AttemptOutcome, Run
 from duetime.status import JobStatus, RunStatus
 
+ERROR_BYTES: Final = 4 * 1024
+ATTEMPT_ERROR_BYTES: Final = 1024
+ATTEMPTS_KEPT: Final = 20
+"""The latest so many attempts are on record. With what a checkpoint, a small result and a handle may have, a run stays
+far below the 400 KB of an item, whatever its tasks say and however often it is redriven; and each write of it is paid
+for by the kilobyte."""
+
 _ENDED: Final = frozenset(
     {RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.SKIPPED},
 )
+_CANCELLABLE_END: Final = frozenset({RunStatus.RETRYING, RunStatus.FAILED, RunStatus.RUNNING})
 
 
 def judged_at_the_end(seen: JobRun) -> frozenset[str]:
@@ -41,12 +51,13 @@ def failed(
     outcome: AttemptOutcome = AttemptOutcome.FAILED,
 ) -> Run:
     record = _record(run, started_at, now, outcome, str(error))
+    error_message = cut(str(error), ERROR_BYTES)
     if isinstance(error, PermanentFailure) or run.attempt >= run.max_attempt:
         return _ended(run, RunStatus.FAILED, record).evolve(
-            error_message=str(error), deadline_at=now + PATIENCE
+            error_message=error_message, deadline_at=now + PATIENCE
         )
     return _ended(run, RunStatus.RETRYING, record).evolve(
-        error_message=str(error),
+        error_message=error_message,
         not_before=(not_before := now + _delay(job, run, error, fraction)),
         deadline_at=not_before + PATIENCE,
     )
@@ -54,7 +65,30 @@ def failed(
 
 def cancelled(run: Run, started_at: datetime, now: datetime, reason: str) -> Run:
     record = _record(run, started_at, now, AttemptOutcome.CANCELLED, reason)
-    return _ended(run, RunStatus.CANCELLED, record).evolve(error_message=reason)
+    return _ended(run, RunStatus.CANCELLED, record).evolve(error_message=cut(reason, ERROR_BYTES))
+
+
+def heeding(cancel_requested: str | None, run: Run, now: datetime) -> Run:
+    """What the end of an attempt makes of a run whose cancellation was asked for. What was done is done; what failed,
+    or was lost, is not tried again; what goes on elsewhere is the watcher's to stop, at once."""
+    if cancel_requested is None or run.status not in _CANCELLABLE_END:
+        return run
+    if run.status is RunStatus.RUNNING:
+        return replace(run, cancel_requested=cancel_requested, deadline_at=now)
+    reason = f"it was cancelled by {cancel_requested}"
+    told = f"{reason}; {run.error_message}" if run.error_message else reason
+    attempts = run.attempts
+    if attempts and attempts[-1].end_time == run.end_time:
+        # The attempt that ended just now, and not one before it.
+        error = cut(told, ATTEMPT_ERROR_BYTES)
+        attempts = (*attempts[:-1], replace(attempts[-1], outcome=AttemptOutcome.CANCELLED, error=error))
+    return replace(
+        run,
+        status=RunStatus.CANCELLED,
+        error_message=cut(told, ERROR_BYTES),
+        attempts=attempts,
+        deadline_at=None,
+    )
 
 
 def lost(job: Job, run: Run, now: datetime, reason: str) -> Run:
@@ -141,14 +175,14 @@ def _record(
         start_time=started_at,
         end_time=now,
         outcome=outcome,
-        error=error,
+        error=None if error is None else cut(error, ATTEMPT_ERROR_BYTES),
     )
 
 
 def _ended(run: Run, status: RunStatus, record: Attempt) -> Run:
     return run.evolve(
         status=status,
-        attempts=(*run.attempts, record),
+        attempts=(*run.attempts, record)[-ATTEMPTS_KEPT:],
         start_time=record.start_time,
         end_time=record.end_time,
         modified_time=record.end_time,

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from duetime.blobs import Blobs
 from duetime.clock import Clock
+from duetime.cutting import CUT
 from duetime.run import RunKey
 
 PIECE_BYTES: Final = 16 * 1024
@@ -23,7 +24,8 @@ INLINE_BYTES: Final = 32 * 1024
 
 WHOLE_BYTES: Final = 4 * 1024 * 1024
 LINE_LENGTH: Final = 4096
-_CUT: Final = " … (cut)"
+_LINE_OVERHEAD: Final = 36
+"""Its time and its separators, in a piece and in a blob: blank lines take room too."""
 
 
 class LogLine(NamedTuple):
@@ -74,8 +76,8 @@ class LogBook:
 
     def _write_line(self, text: str) -> None:
         if len(text) > LINE_LENGTH:
-            text = text[:LINE_LENGTH] + _CUT
-        size = len(text.encode()) + 1
+            text = text[:LINE_LENGTH] + CUT
+        size = len(text.encode()) + _LINE_OVERHEAD
         line = LogLine(self._clock.now(), text)
         with self._lock:
             self._pending.append(line)

@@ -13,6 +13,7 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import RunStatus
 from duetime.store import (
+    GUARDED_BY_RENEWAL,
     TALLIES,
     Move,
     NewJob,
@@ -21,6 +22,7 @@ from duetime.store import (
     WaitingJob,
     WatchedRun,
     guarded_fields,
+    guarded_with_its_job,
     judged_by_change,
     judged_by_move,
 )
@@ -115,23 +117,30 @@ class MemoryStore:
         with self._lock:
             there = JobRun(self._jobs[seen.job.job_id], self._runs[seen.run.key])
             job_holds = seen.job == after.job or _same(seen.job, there.job, judged)
-            if not job_holds or not self.advance(seen.run, after.run, by_holder=by_holder, event=event):
+            if not job_holds or not self._write(seen.run, after.run, guarded_with_its_job(by_holder)):
                 return there
+            self._keep(event)
             self._jobs[seen.job.job_id] = _with_difference(there.job, seen.job, after.job)
             return None
 
     def advance(self, seen: Run, after: Run, *, by_holder: bool = False, event: Event | None = None) -> bool:
         with self._lock:
-            there = self._runs[seen.key]
-            if not _same(seen, there, guarded_fields(by_holder)):
+            if not self._write(seen, after, guarded_fields(by_holder)):
                 return False
-            self._runs[seen.key] = replace(there, **_difference(seen, after))
             self._keep(event)
             return True
 
     def renew(self, held: Run, deadline_at: datetime) -> Run | None:
-        renewed = self.advance(held, replace(held, deadline_at=deadline_at), by_holder=True)
-        return self._runs[held.key] if renewed else None
+        with self._lock:
+            renewed = self._write(held, replace(held, deadline_at=deadline_at), GUARDED_BY_RENEWAL)
+            return self._runs[held.key] if renewed else None
+
+    def _write(self, seen: Run, after: Run, guarded: Iterable[str]) -> bool:
+        there = self._runs[seen.key]
+        if not _same(seen, there, guarded):
+            return False
+        self._runs[seen.key] = replace(there, **_difference(seen, after))
+        return True
 
     def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
         with self._lock:

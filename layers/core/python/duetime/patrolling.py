@@ -4,16 +4,20 @@
 
 A hint is sent straight to its queue and not through the stream, so that a blocked stream does not block the rescue.
 What a dead worker left behind, and what goes on elsewhere, is rescuing.py's.
+
+Each run is looked after by itself: one that cannot be rescued, for whatever reason, is reported, looked at again a
+minute later, and keeps nobody from the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from duetime.clock import Clock
-from duetime.errors import TaskError
 from duetime.finishing import dead_lettered, dropped
 from duetime.hints import Hint, RunQueues
 from duetime.pair import JobRun
@@ -31,6 +35,12 @@ PAGE: Final = 25
 PAGES_AT_ONCE: Final = 8
 """After a long outage a patrol does so much in each slot; the next one, ten seconds later, goes on."""
 
+TIME_PER_SLOT: Final = timedelta(seconds=20)
+"""What was started elsewhere may take long to answer. A watcher has two minutes, and each of its threads four slots."""
+
+PUT_BACK: Final = timedelta(minutes=1)
+"""A run that could not be looked after makes way for those behind it."""
+
 
 @dataclass(slots=True)
 class PatrolReport:
@@ -41,7 +51,10 @@ class PatrolReport:
     dead_lettered: list[Run] = field(default_factory=list)
     # RUNNING, and not heard of any more.
     rescued: list[Run] = field(default_factory=list)
-    unanswered: list[tuple[RunKey, TaskError]] = field(default_factory=list)
+    # What could not be looked after this time, and why.
+    unanswered: list[tuple[RunKey, Exception]] = field(default_factory=list)
+    # Slots that could not even be read.
+    unread: list[Exception] = field(default_factory=list)
 
     def add(self, other: "PatrolReport") -> None:
         self.anything_open = self.anything_open or other.anything_open
@@ -50,6 +63,7 @@ class PatrolReport:
         self.dead_lettered += other.dead_lettered
         self.rescued += other.rescued
         self.unanswered += other.unanswered
+        self.unread += other.unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,62 +82,116 @@ class Patroller:
 
     def _patrol_slot(self, slot: int) -> PatrolReport:
         report = PatrolReport()
+        try:
+            self._look_into(slot, report)
+        except Exception as error:
+            # Perhaps it holds something open; whoever sent us comes back.
+            report.anything_open = True
+            report.unread.append(error)
+        return report
+
+    def _look_into(self, slot: int, report: PatrolReport) -> None:
+        give_up_at = self.clock.now() + TIME_PER_SLOT
         after: WatchedRun | None = None
         for _ in range(PAGES_AT_ONCE):
             page = self.store.open_runs(slot, limit=PAGE, after=after)
             report.anything_open = report.anything_open or bool(page)
             overdue = [place for place in page if place.at <= self.clock.now()]
-            self._rescue(overdue, report)
+            self._rescue([place.key for place in overdue], report, give_up_at)
             # Only a page full of overdue runs can have more of them behind it.
-            if len(overdue) < PAGE:
-                break
+            if len(overdue) < PAGE or self.clock.now() >= give_up_at:
+                return
             after = overdue[-1]
-        return report
 
-    def _rescue(self, overdue: Sequence[WatchedRun], report: PatrolReport) -> None:
+    def _rescue(self, overdue: Sequence[RunKey], report: PatrolReport, give_up_at: datetime) -> None:
         # The index may be a moment behind: what counts is the run itself.
-        found = self.store.load(place.key for place in overdue).values() if overdue else ()
+        found = self._load(overdue, report)
         now = self.clock.now()
         late = [seen for seen in found if seen.run.deadline_at and seen.run.deadline_at <= now]
         self._hint_again([seen for seen in late if seen.run.status in CLAIMABLE], report, now)
         self._bury([seen.run for seen in late if seen.run.status is RunStatus.FAILED], report, now)
         for seen in late:
-            if seen.run.status is RunStatus.RUNNING:
-                self._take_over(seen, report)
+            if seen.run.status is RunStatus.RUNNING and self.clock.now() < give_up_at:
+                self._each(seen.run, report, partial(self._take_over, seen, report))
+
+    def _load(self, keys: Sequence[RunKey], report: PatrolReport) -> Iterable[JobRun]:
+        """All at once; if one of them cannot be read, one by one."""
+        if not keys:
+            return ()
+        try:
+            return self.store.load(keys).values()
+        except Exception:
+            found: list[JobRun] = []
+            for key in keys:
+                try:
+                    found += self.store.load([key]).values()
+                except Exception as error:
+                    report.unanswered.append((key, error))
+            return found
+
+    def _each(self, run: Run, report: PatrolReport, look_after: Callable[[], None]) -> None:
+        """What goes wrong with one run is that run's: AWS does not answer for it, a kind of task has a fault, its item
+        cannot be written."""
+        try:
+            look_after()
+        except Exception as error:
+            report.unanswered.append((run.key, error))
+            self._put_back(run)
+
+    def _put_back(self, run: Run) -> None:
+        with suppress(Exception):
+            self.store.advance(run, run.evolve(deadline_at=self.clock.now() + PUT_BACK))
 
     def _take_over(self, seen: JobRun, report: PatrolReport) -> None:
-        try:
-            rescued = self.rescuer.rescue(seen)
-        except TaskError as error:
-            # What was started elsewhere cannot be asked or stopped at this moment; the next patrol tries again.
-            report.unanswered.append((seen.run.key, error))
-            return
-        if rescued:
+        if rescued := self.rescuer.rescue(seen):
             report.rescued.append(rescued)
 
     def _hint_again(self, waiting: Sequence[JobRun], report: PatrolReport, now: datetime) -> None:
         """The new deadline is written first: if we die before the hint is sent, it is found again."""
-        hinted = []
+        hinted: list[Run] = []
         for seen in waiting:
-            if seen.run.hints >= MOST_HINTS:
-                self._give_up(seen, report, now)
-                continue
-            deadline_at = now + PATIENCE * 2**seen.run.hints
-            after = seen.run.evolve(hints=seen.run.hints + 1, deadline_at=deadline_at, modified_time=now)
-            if self.store.advance(seen.run, after):
-                hinted.append(after)
-        self.queues.send_hints([Hint.of(run) for run in hinted], now)
-        report.hinted += hinted
+            self._each(seen.run, report, partial(self._expect_again, seen, hinted, report, now))
+        try:
+            self.queues.send_hints([Hint.of(run) for run in hinted], now)
+        except Exception as error:
+            # Each has a new deadline, and is found again then.
+            report.unanswered += [(run.key, error) for run in hinted]
+        else:
+            report.hinted += hinted
+
+    def _expect_again(self, seen: JobRun, hinted: list[Run], report: PatrolReport, now: datetime) -> None:
+        if is_undeliverable(seen.run, now):
+            self._give_up(seen, report, now)
+            return
+        deadline_at = now + PATIENCE * 2**seen.run.hints
+        after = seen.run.evolve(hints=seen.run.hints + 1, deadline_at=deadline_at, modified_time=now)
+        if self.store.advance(seen.run, after):
+            hinted.append(after)
 
     def _give_up(self, seen: JobRun, report: PatrolReport, now: datetime) -> None:
         reason = f"undeliverable: no worker took the run up after {MOST_HINTS} hints"
         run = dropped(seen.run, RunStatus.FAILED, reason, now)
-        if settle(seen, run, self.store, now):
-            report.given_up.append(run)
+        if given_up := settle(seen, run, self.store, now):
+            report.given_up.append(given_up)
 
     def _bury(self, runs: Sequence[Run], report: PatrolReport, now: datetime) -> None:
-        unsent = set(self.queues.send_dead_letters(runs)) if runs else set()
+        try:
+            unsent = set(self.queues.send_dead_letters(runs)) if runs else set()
+        except Exception as error:
+            report.unanswered += [(run.key, error) for run in runs]
+            unsent = {run.key for run in runs}
         for run in runs:
-            after = dead_lettered(run, now)
-            if run.key not in unsent and self.store.advance(run, after):
-                report.dead_lettered.append(after)
+            if run.key in unsent:
+                self._put_back(run)
+            else:
+                self._each(run, report, partial(self._mark_dead, run, report, now))
+
+    def _mark_dead(self, run: Run, report: PatrolReport, now: datetime) -> None:
+        after = dead_lettered(run, now)
+        if self.store.advance(run, after):
+            report.dead_lettered.append(after)
+
+
+def is_undeliverable(run: Run, now: datetime) -> bool:
+    """No worker has looked at it since, though it was hinted again and again, and each hint had its time."""
+    return run.hints >= MOST_HINTS and run.deadline_at is not None and run.deadline_at <= now

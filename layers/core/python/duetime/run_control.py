@@ -6,7 +6,7 @@ from typing import Final
 
 from duetime.audit import Action, Actor
 from duetime.clock import Clock
-from duetime.errors import Conflict
+from duetime.errors import Conflict, NotFound, Unavailable
 from duetime.finishing import dropped
 from duetime.job import Job
 from duetime.pair import JobRun
@@ -28,27 +28,38 @@ class RunControl:
         """A run that waits ends at once. One that is under way is told to: its worker sees it with the next
         heartbeat, or the watcher stops what goes on elsewhere."""
         for _ in range(_TRIES):
-            seen = self.store.load([key])[key]
-            if seen.run.status in FINAL or seen.run.cancel_requested:
+            seen = self.store.load([key]).get(key)
+            if seen is None:
+                raise NotFound("the job has no such run any more")
+            if seen.run.status in FINAL or self._is_about_to_stop(seen.run):
                 return seen.run
             if after := self._cancelled(seen, actor, is_noted):
                 return after
-        raise Conflict("the run is being changed by others at this moment: try again")
+        raise Unavailable("the run is being changed by others at this moment: try again")
 
     def cancel_all(self, job: Job, actor: Actor) -> None:
         """Whatever of a cancelled job is open. The claim refuses what is missed here. That the job was cancelled is on
-        record already."""
+        record already. A run that cannot be cancelled does not keep the others from it."""
         running, before = job.running, None
+        contended: list[Unavailable] = []
         while True:
             page = self.store.list_runs(job.job_id, limit=_PAGE, before=before)
             for run in page.runs:
                 if run.status in CLAIMABLE or run.status is RunStatus.RUNNING:
-                    self.cancel(run.key, actor, is_noted=False)
+                    try:
+                        self.cancel(run.key, actor, is_noted=False)
+                    except Unavailable as error:
+                        contended.append(error)
+                    except (Conflict, NotFound):
+                        # It has failed, or expired, since it was listed: there is nothing left to cancel.
+                        pass
                     running -= int(run.holds_place)
             before = page.next_before
             # What is planned lies among the latest; what is under way may be older.
             if before is None or running <= 0:
-                return
+                break
+        if contended:
+            raise contended[0]
 
     def redrive(self, seen: JobRun, actor: Actor) -> Run | None:
         """None: it is no longer a dead letter."""
@@ -59,18 +70,25 @@ class RunControl:
         event = actor.did(Action.REDRIVEN, after.job_id, now, run_id=after.run_id)
         return after if self.store.advance(seen.run, after, event=event) else None
 
+    def _is_about_to_stop(self, run: Run) -> bool:
+        """Whether whoever must stop it will see to it soon. A deadline far away would hide it from the watcher."""
+        if run.cancel_requested is None or not run.is_elsewhere:
+            return run.cancel_requested is not None
+        return run.deadline_at is not None and run.deadline_at <= self.clock.now() + PATIENCE
+
     def _cancelled(self, seen: JobRun, actor: Actor, is_noted: bool) -> Run | None:
         now, by = self.clock.now(), actor.principal
         event = actor.did(Action.RUN_CANCELLED, seen.run.job_id, now, run_id=seen.run.run_id)
-        noted = event if is_noted else None
+        noted = event if is_noted and seen.run.cancel_requested is None else None
         if seen.run.status in CLAIMABLE:
             after = dropped(seen.run, RunStatus.CANCELLED, f"it was cancelled by {by}", now)
-            return after if settle(seen, after, self.store, now, event=noted) else None
+            return settle(seen, after, self.store, now, event=noted)
         if seen.run.status is not RunStatus.RUNNING:
             raise Conflict(f"the run is {seen.run.status}, and cannot be cancelled any more")
         # What goes on elsewhere has no worker to see it: its deadline is now, so that the watcher does.
         deadline_at = now if seen.run.is_elsewhere else seen.run.deadline_at
-        after = replace(seen.run, cancel_requested=by, deadline_at=deadline_at, modified_time=now)
+        first = seen.run.cancel_requested or by
+        after = replace(seen.run, cancel_requested=first, deadline_at=deadline_at, modified_time=now)
         return after if self.store.advance(seen.run, after, event=noted) else None
 
 
@@ -85,6 +103,8 @@ def redriven(seen: JobRun, now: datetime) -> Run:
         patient=True,
         hints=0,
         called_at=None,
+        # Whoever wanted its end then, somebody wants it to go on now.
+        cancel_requested=None,
         not_before=now,
         end_time=None,
         modified_time=now,

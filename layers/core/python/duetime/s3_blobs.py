@@ -9,8 +9,11 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-PRESIGNING: Final = Config(signature_version="s3v4")
-"""Version 4 signatures, whatever the region."""
+PRESIGNING: Final = Config(
+    signature_version="s3v4", connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2}
+)
+"""Version 4 signatures, whatever the region. What is put here, a log or a large result, can be done without; whoever
+puts it holds a lease, or has a caller waiting, and does not wait long."""
 
 _VALID_SECONDS: Final = 3600
 

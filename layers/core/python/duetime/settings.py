@@ -128,7 +128,7 @@ class Settings:
         if not isinstance(blocks, list):
             raise ConfigurationError("DUETIME_ALLOWED_TARGETS must be a JSON list of rules")
         try:
-            return AllowedTargets.from_blocks(blocks, own_prefix=f"duetime-{self.environment}-")
+            return AllowedTargets.from_blocks(blocks)
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigurationError(f"DUETIME_ALLOWED_TARGETS is malformed: {error}") from error
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 
 
@@ -31,14 +31,25 @@ class StopSignal:
         self.reason: StopReason | None = None
 
     def give(self, reason: StopReason) -> None:
+        if self.mark(reason):
+            self.interrupt()
+
+    def mark(self, reason: StopReason) -> bool:
+        """Give it, but interrupt nobody yet. False: it was given before."""
         with self._lock:
             if self.reason is not None:
-                return
+                return False
             self.reason = reason
             self._given.set()
+            return True
+
+    def interrupt(self) -> None:
+        """What goes wrong with one interrupt must not spare the others."""
+        with self._lock:
             interrupts = list(self._interrupts)
         for interrupt in interrupts:
-            interrupt()
+            with suppress(Exception):
+                interrupt()
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
@@ -47,7 +58,8 @@ class StopSignal:
             self._interrupts.append(interrupt)
             given = self.reason is not None
         if given:
-            interrupt()
+            with suppress(Exception):
+                interrupt()
         try:
             yield
         finally:

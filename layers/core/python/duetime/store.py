@@ -35,7 +35,19 @@ def judged_by_move(after: Job) -> frozenset[str]:
 
 def guarded_fields(by_holder: bool) -> tuple[str, ...]:
     """What must be as it was for a run to be changed."""
-    return ("status", "fence") if by_holder else ("status", "attempt", "fence", "deadline_at")
+    if by_holder:
+        return ("status", "fence")
+    return ("status", "attempt", "fence", "deadline_at", "cancel_requested")
+
+
+def guarded_with_its_job(by_holder: bool) -> tuple[str, ...]:
+    """The same where a run begins or ends: there, a cancellation that was asked for decides, and must be known."""
+    return ("status", "fence", "cancel_requested") if by_holder else guarded_fields(by_holder)
+
+
+GUARDED_BY_RENEWAL: Final = ("status", "fence", "heartbeat_seconds")
+"""A worker's lease ends when it has written down that the work goes on elsewhere: a renewal that comes late, of a
+worker that was slow, must not shorten the lease of that work's system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +140,19 @@ class Store(Protocol):
         by_holder: bool = False,
         event: Event | None = None,
     ) -> JobRun | None:
-        """Write what differs, all or nothing, if the run's status, attempt, fence and deadline are as `seen`, and so
-        are the judged fields of the job (they are compared only if the job changes). The tallies of the job are
-        added to. Otherwise write nothing and return what is there. Whoever holds the lease is known by the fence, and
-        need not know the deadline."""
+        """Write what differs, all or nothing, if the run's status, attempt, fence, deadline and `cancel_requested` are
+        as `seen`, and so are the judged fields of the job (they are compared only if the job changes). The tallies of
+        the job are added to. Otherwise write nothing and return what is there. Whoever holds the lease is known by
+        the fence, and need not know the deadline."""
 
     def advance(self, seen: Run, after: Run, *, by_holder: bool = False, event: Event | None = None) -> bool:
-        """The same for a run alone. False: it has moved on, nothing was written."""
+        """The same for a run alone, whose holder need not know of a cancellation. False: it has moved on, nothing was
+        written."""
 
     def renew(self, held: Run, deadline_at: datetime) -> Run | None:
-        """Extend the lease of a RUNNING run, by its holder. Returns the run as it is now; None: it is not the holder's
-        any more, nothing was written."""
+        """Extend the lease of a RUNNING run, by the worker that holds it. Returns the run as it is now; None: it is not
+        the worker's any more, or its work goes on elsewhere, and nothing was written. Tried once and not again: a
+        lease is kept against the clock, and whoever keeps it knows when the next try is due."""
 
     def adjust(self, seen: Job, after: Job, judged: Collection[str]) -> bool:
         """The same for a job alone."""

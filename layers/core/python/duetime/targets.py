@@ -14,6 +14,10 @@ from duetime.errors import PermanentFailure
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+OWN_PREFIX: Final = "duetime-"
+"""How the names of Duetime's own resources begin, in every environment. A task that could invoke job_service with an
+event of its own making would be anybody; so these are out of reach, whatever a pattern says."""
+
 
 class ForbiddenTarget(PermanentFailure):
     """Not a passing condition: the same job would be refused again."""
@@ -38,13 +42,10 @@ class Reach:
 
     owner: str
     rules: tuple[Rule, ...] = ()
-    # How the names of Duetime's own resources begin. A task that could invoke job_service with an event of its own
-    # making would be anybody; so these are out of reach whatever a pattern says.
-    own_prefix: str = "duetime-"
 
     def check_address(self, host: str, address: str, port: int) -> None:
         ip = _unwrapped(ip_address(address))
-        if (str(ip), port) in _control_endpoints():
+        if any(_is_same(ip, control) and port == its_port for control, its_port in _control_endpoints()):
             raise ForbiddenTarget(f"{host} resolves to {ip}, port {port}, which belongs to the worker itself")
         if not _is_public(ip) and not self.lists_address(address):
             raise ForbiddenTarget(
@@ -63,7 +64,7 @@ class Reach:
 
     def check_arn(self, arn: Arn) -> None:
         # The name is the last part of a queue, function or topic, and behind a slash or colon elsewhere.
-        if any(part.startswith(self.own_prefix) for part in arn.resource.replace("/", ":").split(":")):
+        if any(part.startswith(OWN_PREFIX) for part in arn.resource.replace("/", ":").split(":")):
             raise ForbiddenTarget(f"{arn.text} belongs to Duetime itself")
         self._require(arn.text, (pattern for rule in self.rules for pattern in rule.arns))
 
@@ -77,19 +78,16 @@ class Reach:
 @dataclass(frozen=True, slots=True)
 class AllowedTargets:
     rules: tuple[Rule, ...] = ()
-    own_prefix: str = "duetime-"
 
     @classmethod
-    def from_blocks(
-        cls, blocks: Iterable[Mapping[str, Any]], own_prefix: str = "duetime-"
-    ) -> "AllowedTargets":
-        return cls(tuple(_rule(block) for block in blocks), own_prefix)
+    def from_blocks(cls, blocks: Iterable[Mapping[str, Any]]) -> "AllowedTargets":
+        return cls(tuple(_rule(block) for block in blocks))
 
     def reach_of(self, owner: str) -> Reach:
         mine = tuple(
             rule for rule in self.rules if any(matches(owner, pattern) for pattern in rule.principals)
         )
-        return Reach(owner, mine, self.own_prefix)
+        return Reach(owner, mine)
 
 
 def _rule(block: Mapping[str, Any]) -> Rule:
@@ -104,9 +102,11 @@ def _rule(block: Mapping[str, Any]) -> Rule:
 def _is_public(ip: Address) -> bool:
     """`is_global` alone lets through what is reserved, such as ::127.0.0.1, and old site-local addresses."""
     odd = ip.is_multicast or ip.is_reserved or getattr(ip, "is_site_local", False)
-    return ip.is_global and not odd
+    return ip.is_global and not odd and ip not in _PROTOCOLS
 
 
+# Some versions of Python take all but its first eight for public; one cloud's metadata service is there.
+_PROTOCOLS: Final = IPv4Network("192.0.0.0/24")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _TEREDO: Final = IPv6Network("2001::/32")
 
@@ -123,6 +123,15 @@ def _unwrapped(ip: Address) -> Address:
         if ip in _TEREDO and ip.teredo:
             return ip.teredo[1]
     return ip
+
+
+def _is_same(ip: Address, host: str) -> bool:
+    """Whatever listens on one loopback address may listen on all of them."""
+    try:
+        control = ip_address(host)
+    except ValueError:
+        return False
+    return ip == control or (ip.is_loopback and control.is_loopback)
 
 
 def _control_endpoints() -> set[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from duetime.clock import Clock
 from duetime.due_messages import Patrol, SweepShard, WorkEnded
@@ -16,6 +17,11 @@ from duetime.wakeups import WakeUps, soonest_wakeup
 from duetime.work_reports import WorkReports
 
 
+class TickReport(NamedTuple):
+    sweep: SweepReport
+    patrol: PatrolReport
+
+
 @dataclass(frozen=True, slots=True)
 class Watcher:
     sweeper: Sweeper
@@ -26,21 +32,22 @@ class Watcher:
     wakeups: WakeUps
     clock: Clock
 
-    def tick(self) -> SweepReport:
+    def tick(self) -> TickReport:
         """The two duties do not depend on each other: what goes wrong with one does not keep the other from its own."""
-        report, is_open = SweepReport(), True
+        report, patrol = SweepReport(), PatrolReport(anything_open=True)
         try:
             report = self._sweep()
         except Exception as error:
             report.unwritten.append(error)
         try:
-            is_open = self.patroller.patrol().anything_open
+            patrol = self.patroller.patrol()
         except Exception as error:
-            report.unwritten.append(error)
-        if is_open or report.runs or report.handed_on or report.unwritten:
+            patrol.unread.append(error)
+        report.unwritten += patrol.unread
+        if patrol.anything_open or report.runs or report.handed_on or report.unwritten:
             self._expect_tick()
             self.patrols.ask_for(self.clock.now(), self.clock.now())
-        return report
+        return TickReport(report, patrol)
 
     def _sweep(self) -> SweepReport:
         pages = self.sweeper.look()

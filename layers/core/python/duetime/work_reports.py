@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from duetime.errors import DuetimeError
 from duetime.pair import JobRun
@@ -12,6 +12,12 @@ from duetime.status import RunStatus
 from duetime.store import Store
 from duetime.tasks.interface import Finding, StillRunning
 from duetime.tasks.work_names import StartedFor, parse_execution_name, parse_started_by
+
+# The kind of task, and what names its work in an event and in a handle.
+_NAMED_BY: Final = {
+    "aws.ecs": ("ecs", "taskArn", "task_arn"),
+    "aws.states": ("states", "executionArn", "execution_arn"),
+}
 
 
 class TooSoon(DuetimeError):
@@ -32,12 +38,21 @@ class WorkReports:
             return None
         if seen.run.handle is None:
             raise TooSoon(f"run {seen.run.run_id} is not known to have started yet")
+        if not _is_about(source, detail, seen.run.handle):
+            return None
         finding = _finding(source, detail, seen.run.handle)
         return None if isinstance(finding, StillRunning) else self.rescuer.conclude(seen, finding)
 
 
 def _is_under_way(seen: JobRun, started: StartedFor) -> bool:
     return (seen.run.status, seen.run.attempt) == (RunStatus.RUNNING, started.attempt)
+
+
+def _is_about(source: str, detail: Mapping[str, Any], handle: Mapping[str, Any]) -> bool:
+    """Whoever may start containers or executions in this account can give them any name. Ours has the very ARN that we
+    were told when we started it."""
+    kind, told, kept = _NAMED_BY.get(source, ("", "", ""))
+    return bool(handle.get("type") == kind and detail.get(told) and detail.get(told) == handle.get(kept))
 
 
 def _started_for(source: str, detail: Mapping[str, Any]) -> StartedFor | None:

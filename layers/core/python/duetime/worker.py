@@ -11,7 +11,6 @@ from duetime.clock import Clock
 from duetime.hints import ReceivedHint
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
-from duetime.settling import settle
 from duetime.store import Store
 
 LONGEST_WAIT: Final = timedelta(seconds=3)
@@ -38,6 +37,4 @@ class Worker:
         if claim is None:
             return None
         self.clock.wait_until(claim.held.run.not_before)
-        after = self.attempter.attempt(claim)
-        recorded = after and settle(claim.held, after, self.store, self.clock.now(), by_holder=True)
-        return after if recorded else None
+        return self.attempter.attempt(claim)

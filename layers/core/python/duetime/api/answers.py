@@ -172,6 +172,8 @@ def show_run(run: Run, blobs: Blobs) -> Json:
         "result_url": run.result_key and blobs.url(run.result_key),
         "log_url": run.log_key and blobs.url(run.log_key),
         "attempts": [_show_attempt(attempt) for attempt in run.attempts],
+        # Ended before those, and no longer on record: a run has bounds.
+        "earlier_attempts": run.attempts[0].attempt - 1 if run.attempts else 0,
     }
 
 

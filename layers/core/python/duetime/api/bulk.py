@@ -9,7 +9,7 @@ from duetime.api.caller import Caller
 from duetime.api.finding import Filter, Finder
 from duetime.audit import Action
 from duetime.changing import Changes
-from duetime.errors import Conflict
+from duetime.errors import Conflict, Unavailable
 from duetime.job import Job
 from duetime.run_control import RunControl
 
@@ -54,8 +54,8 @@ class Bulk:
                 if not has_time():
                     raise Conflict("the request ran out of time before this job: repeat it")
                 after = self._change(verb, job, caller)
-            except Conflict as conflict:
-                unchanged.append({"job_id": job.job_id, "reason": conflict.message})
+            except (Conflict, Unavailable) as problem:
+                unchanged.append({"job_id": job.job_id, "reason": problem.message})
                 continue
             if after == job:
                 unchanged.append({"job_id": job.job_id, "reason": f"the job is {job.status} already"})

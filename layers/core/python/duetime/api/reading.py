@@ -1,22 +1,18 @@
 """What a caller may read. Another owner's job does not exist for them."""
 
-import re
 from datetime import datetime
-from typing import Final
 
 from duetime.api.caller import Caller
 from duetime.errors import NotFound
+from duetime.ids import is_job_id, is_run_id
 from duetime.job import Job
 from duetime.planning import STEP
 from duetime.run import Run, RunKey, moment_part
 from duetime.store import Store
 
-_RUN_ID: Final = re.compile(r"[0-9TZ]{19}-[0-9a-fm]{1,20}-[0-9a-f]{16}")
-_JOB_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
 
 def visible_job(job_id: str, caller: Caller, store: Store) -> Job:
-    job = store.get_job(job_id) if _JOB_ID.fullmatch(job_id) else None
+    job = store.get_job(job_id) if is_job_id(job_id) else None
     if job is None or not caller.may_see(job):
         # One answer for both, or the difference would tell which ids exist.
         raise NotFound("there is no such job, or it is not yours")
@@ -25,7 +21,7 @@ def visible_job(job_id: str, caller: Caller, store: Store) -> Job:
 
 def visible_run(job: Job, run_id: str, store: Store) -> Run:
     """Of a job that the caller may see."""
-    run = store.get_run(RunKey(job.job_id, run_id)) if _RUN_ID.fullmatch(run_id) else None
+    run = store.get_run(RunKey(job.job_id, run_id)) if is_run_id(run_id) else None
     if run is None:
         raise NotFound("the job has no such run")
     return run

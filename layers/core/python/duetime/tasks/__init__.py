@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from duetime.errors import InvalidField, PermanentFailure, TaskError, TransientFailure
-from duetime.job import JobSpec
+from duetime.job import Job, JobSpec
+from duetime.run import Run
 from duetime.stopping import Stopped
 from duetime.targets import ForbiddenTarget, Reach
 from duetime.tasks.interface import LONGEST_IN_WORKER_SECONDS, Accepted, AttemptContext, Task
@@ -20,6 +21,7 @@ __all__ = [
     "execute",
     "filled",
     "parse_task",
+    "settings_for",
     "wants_token",
 ]
 
@@ -35,6 +37,7 @@ _SAMPLE: Final[dict[str, Any]] = {
 
 def check_task(spec: JobSpec, reach: Reach) -> None:
     """Refuse, when a job is written, what could not run."""
+    _refuse_late_decisions(spec.task)
     task = parse_task(fill(spec.task, values_of(**_SAMPLE, payload=spec.payload)))
     try:
         task.check(reach)
@@ -45,12 +48,34 @@ def check_task(spec: JobSpec, reach: Reach) -> None:
         raise InvalidField("timeout_seconds", f"{reason}, and is {spec.timeout_seconds}")
 
 
+def _refuse_late_decisions(settings: Mapping[str, Any]) -> None:
+    """Whether an attempt gets a token is decided before its templates are filled."""
+    for name in getattr(find_kind(settings.get("type")), "TOKEN_SETTINGS", ()):
+        if isinstance(settings.get(name), str) and has_templates(settings[name]):
+            raise InvalidField(
+                f"task.{name}", "decides whether the task reports by itself, and cannot be a template"
+            )
+
+
 def filled(settings: Mapping[str, Any], **values: Any) -> Mapping[str, Any]:
     """The settings as one attempt sees them."""
     if not has_templates(settings):
         return settings
     found: Mapping[str, Any] = fill(settings, values_of(**values))
     return found
+
+
+def settings_for(job: Job, run: Run) -> Mapping[str, Any]:
+    """The settings of the attempt that the run is at. Raises InvalidField for a template that leads nowhere."""
+    return filled(
+        job.spec.task,
+        job_id=run.job_id,
+        run_id=run.run_id,
+        attempt=run.attempt,
+        due_at=run.nominal_at or run.due_at,
+        fence=run.fence,
+        payload=job.spec.payload,
+    )
 
 
 def parse_task(settings: Mapping[str, Any]) -> Task:

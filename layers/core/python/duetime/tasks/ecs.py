@@ -78,6 +78,7 @@ class EcsTask:
     input: Any = None
 
     CAN_LOOK_AFTER: ClassVar[bool] = True
+    TOKEN_SETTINGS: ClassVar[tuple[str, ...]] = ("completion",)
     outlives_worker: ClassVar[bool] = True
 
     @classmethod
@@ -126,15 +127,17 @@ class EcsTask:
         )
         if not answer.get("tasks"):
             raise TransientFailure(f"ECS did not start the container: {_reasons(answer.get('failures', []))}")
-        handle = {
+        return Accepted(self.heartbeat, self._handle(answer["tasks"][0]["taskArn"]))
+
+    def _handle(self, task_arn: str) -> Mapping[str, Any]:
+        return {
             "type": "ecs",
             "cluster_arn": self.cluster.text,
-            "task_arn": answer["tasks"][0]["taskArn"],
+            "task_arn": task_arn,
             "region": self.cluster.region,
             "container": self.container,
             "completion": self.completion,
         }
-        return Accepted(self.heartbeat, handle)
 
     def _network(self) -> dict[str, Any]:
         return {
@@ -156,6 +159,18 @@ class EcsTask:
             container["command"] = list(self.command)
         size = {"cpu": str(self.cpu), "memory": str(self.memory)} if self.cpu and self.memory else {}
         return {"containerOverrides": [container], **size}
+
+    @classmethod
+    def find(cls, settings: Mapping[str, Any], key: RunKey, attempt: int) -> Mapping[str, Any] | None:
+        task = cls.parse({name: value for name, value in settings.items() if name != "type"})
+        # No other filter goes with this one. It finds what is to run, started or not.
+        answer = call(
+            client("ecs", task.cluster.region).list_tasks,
+            cluster=task.cluster.text,
+            startedBy=started_by(key, attempt),
+        )
+        found = answer.get("taskArns", [])
+        return task._handle(found[0]) if found else None
 
     @classmethod
     def look(cls, handle: Mapping[str, Any]) -> Finding:

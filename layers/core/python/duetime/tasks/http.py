@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urljoin, urlsplit
 
 from duetime.errors import InvalidField, PermanentFailure, TransientFailure
@@ -53,6 +53,8 @@ class HttpTask:
     expected_statuses: tuple[str, ...] = ("2xx",)
     follows_redirects: bool = False
     heartbeat: timedelta | None = None
+
+    TOKEN_SETTINGS: ClassVar[tuple[str, ...]] = ("callback",)
 
     @property
     def outlives_worker(self) -> bool:
@@ -132,10 +134,12 @@ class HttpTask:
     def _judge(self, response: Response, context: AttemptContext) -> Any:
         if response.status == ACCEPTED and self.heartbeat:
             return Accepted(self.heartbeat)
-        text = response.body[:BODY_KEPT_BYTES].decode("utf-8", "replace")
+        # Secrets first: the piece of one that is left at a cut is not recognised any more.
+        text = context.redactor.clean(response.body.decode("utf-8", "replace"), is_cut=response.is_cut)
         if any(_is_of(response.status, expected) for expected in self.expected_statuses):
-            cut = response.is_cut or len(response.body) > BODY_KEPT_BYTES
-            return {"status_code": response.status, "body": text} | ({"is_cut": True} if cut else {})
+            kept = text.encode()[:BODY_KEPT_BYTES].decode("utf-8", "ignore")
+            is_cut = response.is_cut or kept != text
+            return {"status_code": response.status, "body": kept} | ({"is_cut": True} if is_cut else {})
         message = f"the target answered {response.status}: {text[:500]}"
         if response.status >= 500 or response.status in _TRANSIENT_STATUSES:
             retry_after = _retry_after(response.headers.get("Retry-After"), context.clock.now())

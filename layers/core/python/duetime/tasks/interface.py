@@ -15,6 +15,9 @@ from duetime.targets import Reach
 CHECKPOINT_LIMIT_BYTES: Final = 4 * 1024
 """It travels in a header too."""
 
+HANDLE_LIMIT_BYTES: Final = 4 * 1024
+"""It is kept with the run, which has to fit into an item."""
+
 LONGEST_IN_WORKER_SECONDS: Final = 840
 """A worker lives 15 minutes at most; the last minute is for what comes before and after the task."""
 
@@ -103,8 +106,10 @@ class Accepted:
 class Task(Protocol):
     """Settings that were validated, and the work that they describe.
 
-    A kind whose tasks report by callback also has a classmethod `wants_token(settings) -> bool`, and one that can look
-    after what it started has the methods of LooksAfter.
+    A kind whose tasks report by callback also has a classmethod `wants_token(settings) -> bool`, and the names of the
+    settings that it looks at in `TOKEN_SETTINGS`: these cannot be templates. One that can look after what it started
+    has the methods of LooksAfter, and one that finds it without a handle (its worker died before that was written down)
+    a classmethod `find(settings, key, attempt)` that returns the handle or None.
     """
 
     @property
@@ -153,4 +158,4 @@ class LooksAfter(Protocol):
 
     @classmethod
     def end(cls, handle: Mapping[str, Any], reason: str) -> None:
-        """Really stop it. No error if it has ended already."""
+        """Really stop it. No error if it has ended already. It is looked at until it has."""

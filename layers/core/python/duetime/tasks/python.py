@@ -14,9 +14,10 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import IO, Any, ClassVar, Final
 
 from duetime.errors import InvalidField, PermanentFailure, TransientFailure
+from duetime.logbook import LINE_LENGTH
 from duetime.targets import Reach
 from duetime.tasks.fields import refuse_unknown
 from duetime.tasks.interface import AttemptContext
@@ -104,10 +105,11 @@ def _converse(
     return answer
 
 
-def _copy_log(output: Iterable[str], context: AttemptContext) -> None:
+def _copy_log(output: IO[str], context: AttemptContext) -> None:
     with suppress(ValueError):
-        for line in output:
-            context.log(line)
+        # A piece at a time: output without a line's end must not fill the worker's memory.
+        while piece := output.readline(LINE_LENGTH):
+            context.log(piece)
 
 
 def _reap(child: subprocess.Popen[str]) -> None:

@@ -18,6 +18,9 @@ from duetime.errors import PermanentFailure
 from duetime.tasks.interface import CHECKPOINT_LIMIT_BYTES
 
 RESULT_LIMIT_BYTES: Final = 1024 * 1024
+ERROR_LENGTH: Final = 64 * 1024
+"""What is kept of it is shorter still; this is for the pipe."""
+
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -44,10 +47,10 @@ def answer_to(call: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> di
     try:
         return _succeeded(function(call["payload"], Duetime(call["duetime"], say)))
     except PermanentFailure as error:
-        return {"outcome": "permanent", "error": str(error)}
+        return {"outcome": "permanent", "error": str(error)[:ERROR_LENGTH]}
     except Exception as error:
         traceback.print_exc()
-        return {"outcome": "transient", "error": f"{type(error).__name__}: {error}"}
+        return {"outcome": "transient", "error": f"{type(error).__name__}: {error}"[:ERROR_LENGTH]}
 
 
 def _succeeded(result: Any) -> dict[str, Any]:

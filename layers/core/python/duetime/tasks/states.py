@@ -57,22 +57,50 @@ class StatesTask:
         arn = answer["executionArn"]
         if not self.wait:
             return {"execution_arn": arn}
-        return Accepted(LOOK_AGAIN, {"type": "states", "execution_arn": arn, "region": self.machine.region})
+        if ":express:" in arn:
+            # It can be neither looked at nor stopped, and EventBridge does not hear of its end.
+            raise PermanentFailure(
+                f"{arn} was started, but an Express execution cannot be waited for: set the task's wait to false"
+            )
+        return Accepted(LOOK_AGAIN, self._handle(arn))
+
+    def _handle(self, execution_arn: str) -> Mapping[str, Any]:
+        return {"type": "states", "execution_arn": execution_arn, "region": self.machine.region}
+
+    @classmethod
+    def find(cls, settings: Mapping[str, Any], key: RunKey, attempt: int) -> Mapping[str, Any] | None:
+        task = cls.parse({name: value for name, value in settings.items() if name != "type"})
+        if not task.wait:
+            return None
+        handle = task._handle(_execution_arn(task.machine, execution_name(key, attempt)))
+        return None if isinstance(cls._described(handle), Failed) else handle
 
     @classmethod
     def look(cls, handle: Mapping[str, Any]) -> Finding:
-        try:
-            found = call(_client(handle).describe_execution, executionArn=handle["execution_arn"])
-        except PermanentFailure as error:
-            return Failed(f"the execution cannot be found any more: {error}")
+        found = cls._described(handle)
+        if isinstance(found, Failed):
+            return found
         return finding_of(found["status"], found.get("output"), found.get("error"), found.get("cause"))
+
+    @classmethod
+    def _described(cls, handle: Mapping[str, Any]) -> Mapping[str, Any] | Failed:
+        """Only one refusal says that it is gone. After any other it may be running, and another must not be started."""
+        try:
+            described: Mapping[str, Any] = call(
+                _client(handle).describe_execution, executionArn=handle["execution_arn"]
+            )
+        except PermanentFailure as error:
+            if not _is_gone(error):
+                raise
+            return Failed(f"the execution cannot be found any more: {error}")
+        return described
 
     @classmethod
     def end(cls, handle: Mapping[str, Any], reason: str) -> None:
         try:
             call(_client(handle).stop_execution, executionArn=handle["execution_arn"], cause=reason[:256])
         except PermanentFailure as error:
-            if "ExecutionDoesNotExist" not in str(error):
+            if not _is_gone(error):
                 raise
 
 
@@ -90,6 +118,17 @@ def _decoded(output: str | None) -> Any:
         return json.loads(output) if output else None
     except ValueError:
         return output
+
+
+def _is_gone(error: PermanentFailure) -> bool:
+    return str(error).startswith("ExecutionDoesNotExist")
+
+
+def _execution_arn(machine: Arn, name: str) -> str:
+    """Whatever version or alias of the machine was named: executions belong to the machine itself."""
+    machine_name = machine.resource.split(":")[1]
+    place = f"arn:{machine.partition}:states:{machine.region}:{machine.account}"
+    return f"{place}:execution:{machine_name}:{name}"
 
 
 def _client(handle: Mapping[str, Any]) -> Any:
