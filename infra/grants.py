@@ -42,6 +42,7 @@ class Resources:
     run_queues: Mapping[str, RedrivenQueue]
     due: RedrivenQueue
     stream_failures: sqs.Queue
+    feed_failures: sqs.Queue
     wake_ups: WakeUps
     # The ARNs that tasks may reach, as patterns.
     targets: Sequence[str]
@@ -96,6 +97,11 @@ def grant_enqueuer(function: Function, on: Resources) -> None:
     function.allow(on.send, [*on.run_queue_arns, *on.dead_letter_arns, on.due.queue.queue_arn])
     # Lambda itself reports the records it gave up on, but in the function's name.
     function.allow(SEND, [on.stream_failures.queue_arn])
+
+
+def grant_status_feed(function: Function, on: Resources) -> None:
+    function.allow(READ_STREAM, [on.storage.runs_stream_arn])
+    function.allow(SEND, [on.feed_failures.queue_arn])
 
 
 def grant_watcher(function: Function, on: Resources) -> None:

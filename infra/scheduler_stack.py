@@ -10,7 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.constructs.access_policy import AccessPolicy
-from infra.constructs.event_sources import DueQueueSource, RunQueueSource, RunStreamSource
+from infra.constructs.event_sources import COUNTED, HINTED, DueQueueSource, RunQueueSource, RunStreamSource
 from infra.constructs.function import Function, Workplace
 from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
@@ -26,6 +26,7 @@ from infra.grants import (
     grant_job_search,
     grant_job_service,
     grant_schedules,
+    grant_status_feed,
     grant_watcher,
     grant_worker,
 )
@@ -64,7 +65,7 @@ READ_ACCESS = ["GET /jobs/*", "GET /dead-letters", "POST /schedules/preview"]
 REPORT_ACCESS = [f"POST /jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")]
 
 API_TIMEOUT = Duration.seconds(10)
-ENQUEUER_TIMEOUT = Duration.seconds(30)
+STREAM_TIMEOUT = Duration.seconds(30)
 # Lambda's limit, in every environment: a job's timeout_seconds means the same wherever it runs.
 WORKER_TIMEOUT = Duration.minutes(15)
 WATCHER_TIMEOUT = Duration.minutes(2)
@@ -114,6 +115,7 @@ class SchedulerStack(Stack):
         run_queues = RunQueues(self, "RunQueues", worker_timeout=WORKER_TIMEOUT, tls_only=tls_only)
         self._run_queues = run_queues.by_priority
         self._stream_failures = StreamFailures(self, "StreamFailures", tls_only=tls_only)
+        self._feed_failures = StreamFailures(self, "FeedFailures", tls_only=tls_only)
         self._due = RedrivenQueue(self, "Due", visibility_timeout=DUE_QUEUE_VISIBILITY, tls_only=tls_only)
         self._wake_ups = WakeUps(self, "WakeUps")
 
@@ -152,9 +154,10 @@ class SchedulerStack(Stack):
         self._enqueuer = self._function(
             "enqueuer",
             settings.enqueuer.memory_mb,
-            ENQUEUER_TIMEOUT,
+            STREAM_TIMEOUT,
             {"DUETIME_RUNS_TABLE": tables["DUETIME_RUNS_TABLE"], **queues},
         )
+        self._status_feed = self._function("status_feed", settings.status_feed.memory_mb, STREAM_TIMEOUT, {})
         self._watcher = self._function(
             "watcher",
             settings.watcher.memory_mb,
@@ -236,8 +239,18 @@ class SchedulerStack(Stack):
             "EnqueuerSource",
             function=self._enqueuer.function,
             stream_arn=self._storage.runs_stream_arn,
+            patterns=HINTED,
             parallelization=settings.enqueuer.stream_parallelization,
             failures=self._stream_failures,
+        )
+        RunStreamSource(
+            self,
+            "StatusFeedSource",
+            function=self._status_feed.function,
+            stream_arn=self._storage.runs_stream_arn,
+            patterns=COUNTED,
+            parallelization=settings.status_feed.stream_parallelization,
+            failures=self._feed_failures,
         )
         DueQueueSource(
             self,
@@ -265,6 +278,7 @@ class SchedulerStack(Stack):
             run_queues=self._run_queues,
             due=self._due,
             stream_failures=self._stream_failures,
+            feed_failures=self._feed_failures,
             wake_ups=self._wake_ups,
             targets=_arns_of(environment.settings),
             in_emulator=environment.is_local,
@@ -272,6 +286,7 @@ class SchedulerStack(Stack):
         grant_job_service(self._job_service, resources)
         grant_job_search(self._job_search, resources)
         grant_enqueuer(self._enqueuer, resources)
+        grant_status_feed(self._status_feed, resources)
         grant_watcher(self._watcher, resources)
         grant_worker(self._worker, resources)
         grant_schedules(resources)

@@ -2,7 +2,7 @@ import pytest
 
 from tests.infra.conftest import Synthesised
 
-FUNCTIONS = ("job_service", "job_search", "enqueuer", "watcher", "worker")
+FUNCTIONS = ("job_service", "job_search", "enqueuer", "status_feed", "watcher", "worker")
 TABLES = ("JOBS_TABLE", "RUNS_TABLE", "RUN_DAYS")
 LOGS = ("RECORDS_TABLE", "RUN_LOG_DAYS")
 QUEUES = ("RUN_QUEUE_URLS", "DEAD_LETTER_QUEUE_URLS", "DUE_QUEUE_URL", "HINT_LEAD_MS")
@@ -52,6 +52,7 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
         ),
         ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
+        ("status_feed", set()),
         ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET"}),
         ("worker", {*TABLES, *LOGS, "ALLOWED_TARGETS", "RUN_QUEUE_URLS", "SPILL_BUCKET"}),
     ],

@@ -22,6 +22,7 @@ class Names:
             self._name("AWS::SQS::Queue", f"RunQueues{each}DeadLetters") for each in PRIORITIES
         ]
         self.failures = self._name("AWS::SQS::Queue", "StreamFailures")
+        self.feed_failures = self._name("AWS::SQS::Queue", "FeedFailures")
         self.due = self._name("AWS::SQS::Queue", "DueQueue")
         self.due_dead_letters = self._name("AWS::SQS::Queue", "DueDeadLetters")
 
@@ -105,6 +106,15 @@ def test_the_enqueuer_reads_the_stream_tells_the_queues_and_marks_runs(synthesis
         | {("dynamodb:UpdateItem", names.runs), ("sqs:SendMessage", names.failures)}
         | on_tables(READ_STREAM, f"{names.runs}.StreamArn")
         | sends(synthesised, [*names.run_queues, *names.dead_letters, names.due])
+    )
+
+
+def test_the_status_feed_reads_the_stream_and_nothing_else(synthesised: Synthesised) -> None:
+    names = Names(synthesised)
+    assert synthesised.grants("StatusFeedRole") == (
+        names.log("StatusFeed")
+        | {("sqs:SendMessage", names.feed_failures)}
+        | on_tables(READ_STREAM, f"{names.runs}.StreamArn")
     )
 
 

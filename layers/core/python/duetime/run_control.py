@@ -84,6 +84,7 @@ def redriven(seen: JobRun, now: datetime) -> Run:
         manual=True,
         patient=True,
         hints=0,
+        put_off_at=None,
         called_at=None,
         not_before=now,
         end_time=None,
