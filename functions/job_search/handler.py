@@ -11,6 +11,7 @@ from duetime.api.answers import show_job, show_log, show_run, show_status
 from duetime.api.caller import identify
 from duetime.api.dead_letters import list_dead_letters
 from duetime.api.entry import resolve
+from duetime.api.log_keys import log_keys
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import latest_run, visible_job, visible_run
 from duetime.api.requests import Preview, asked_time
@@ -111,6 +112,7 @@ def _visible(job_id: str) -> Job:
     return visible_job(job_id, identify(app.current_event.raw_event, admins), store)
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handle(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    logger.append_keys(**log_keys(event))
     return resolve(app, event, context)

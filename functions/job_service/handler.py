@@ -16,6 +16,7 @@ from duetime.api.answers import show_job, show_run, show_submission, show_time
 from duetime.api.caller import Caller, identify
 from duetime.api.dead_letters import redrive_dead_letters
 from duetime.api.entry import resolve
+from duetime.api.log_keys import log_keys
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import visible_job, visible_run
 from duetime.api.requests import Complete, CreateJob, Fail, Heartbeat, Redrive, UpdateJob, merge
@@ -222,6 +223,7 @@ def _answer(status: HTTPStatus, body: dict[str, Any], headers: dict[str, str]) -
     )
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handle(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    logger.append_keys(**log_keys(event))
     return resolve(app, event, context)

@@ -55,7 +55,7 @@ class RunControl:
         if seen.job.status is JobStatus.CANCELLED:
             raise Conflict("the job is CANCELLED, and will not run again: make a new job")
         now = self.clock.now()
-        after = redriven(seen, now)
+        after = redriven(seen, now).evolve(trace_id=actor.source.trace_id)
         event = actor.did(Action.REDRIVEN, after.job_id, now, run_id=after.run_id)
         return after if self.store.advance(seen.run, after, event=event) else None
 
