@@ -28,6 +28,7 @@ from duetime.run import Run, RunKey
 from duetime.status import FINAL, RunStatus
 from duetime.store import (
     TALLIES,
+    LateRuns,
     Move,
     NewJob,
     Once,
@@ -298,6 +299,24 @@ class DynamoStore:
             for place in self._watched(dead_key(owner, slot), limit=limit, behind=before, forward=False)
         ]
         return sorted(found, reverse=True)[:limit]
+
+    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
+        answer = self._client.query(
+            TableName=self._runs,
+            IndexName=_WATCH_INDEX,
+            KeyConditionExpression="watch_key = :key",
+            FilterExpression="#status = :queued AND not_before < :before AND attribute_not_exists(put_off_at)",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues={
+                ":key": to_value(open_key(slot)),
+                ":queued": to_value(RunStatus.QUEUED),
+                ":before": to_value(due_before),
+            },
+            Limit=limit,
+        )
+        late = answer["Items"]
+        unmarked = [RunKey(i["job_id"]["S"], i["run_id"]["S"]) for i in late if "late_at" not in i]
+        return LateRuns(len(late), unmarked)
 
     def _watched(
         self, watch_key: str, *, limit: int, behind: WatchedRun | None, forward: bool

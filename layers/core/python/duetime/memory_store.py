@@ -14,6 +14,7 @@ from duetime.run import Run, RunKey
 from duetime.status import RunStatus
 from duetime.store import (
     TALLIES,
+    LateRuns,
     Move,
     NewJob,
     Once,
@@ -241,6 +242,15 @@ class MemoryStore:
             watches = [(watch_of(run), run.key) for run in self._runs.values()]
         found = [WatchedRun(watch.at, key) for watch, key in watches if watch and watch.key == open_key(slot)]
         return sorted(place for place in found if after is None or place > after)[:limit]
+
+    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
+        runs = [self._runs[place.key] for place in self.open_runs(slot, limit=limit)]
+        late = [
+            run
+            for run in runs
+            if run.status is RunStatus.QUEUED and run.not_before < due_before and run.put_off_at is None
+        ]
+        return LateRuns(len(late), [run.key for run in late if run.late_at is None])
 
     def _move(self, move: Move) -> bool:
         return self.adjust(move.seen, move.after, judged_by_move(move.after))

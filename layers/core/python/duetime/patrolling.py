@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from duetime.claiming import Verdict, judge
 from duetime.clock import Clock
 from duetime.errors import TaskError
 from duetime.finishing import dead_lettered, dropped
 from duetime.hints import Hint, RunQueues
+from duetime.measuring import LATE, is_late
 from duetime.pair import JobRun
 from duetime.rescuing import Rescuer
 from duetime.run import PATIENCE, Run, RunKey
@@ -32,6 +34,13 @@ PAGES_AT_ONCE: Final = 8
 """After a long outage a patrol does so much in each slot; the next one, ten seconds later, goes on."""
 
 
+MOST_MARKS: Final = 100
+"""So many runs are marked as late by one patrol: an overload must not be made worse by writing about it."""
+
+LOOKED_AT: Final = 1000
+"""So many open runs of each slot are looked at for those that wait too long."""
+
+
 @dataclass(slots=True)
 class PatrolReport:
     # Whether anything is open, overdue or not: then there must be another patrol.
@@ -42,6 +51,10 @@ class PatrolReport:
     # RUNNING, and not heard of any more.
     rescued: list[Run] = field(default_factory=list)
     unanswered: list[tuple[RunKey, TaskError]] = field(default_factory=list)
+    # How many wait though their time has come; those among them that nobody has marked yet; and those marked here.
+    waiting_late: int = 0
+    unmarked: list[RunKey] = field(default_factory=list)
+    marked_late: list[Run] = field(default_factory=list)
 
     def add(self, other: "PatrolReport") -> None:
         self.anything_open = self.anything_open or other.anything_open
@@ -50,6 +63,8 @@ class PatrolReport:
         self.dead_lettered += other.dead_lettered
         self.rescued += other.rescued
         self.unanswered += other.unanswered
+        self.waiting_late += other.waiting_late
+        self.unmarked += other.unmarked
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +79,27 @@ class Patroller:
         report = PatrolReport()
         for found in self.threads.map(self._patrol_slot, range(SPREAD)):
             report.add(found)
+        self._mark_late(report)
         return report
+
+    def _mark_late(self, report: PatrolReport) -> None:
+        """So that it is known while they still wait. The stream makes a count of each mark."""
+        seen = self.store.load(report.unmarked[:MOST_MARKS]).values() if report.unmarked else ()
+        now = self.clock.now()
+        late = [pair for pair in seen if _is_late(pair, now)]
+        marked = self.threads.map(
+            lambda pair: self.store.advance(pair.run, pair.run.evolve(late_at=now)), late
+        )
+        report.marked_late += [pair.run for pair, did in zip(late, marked, strict=True) if did]
 
     def _patrol_slot(self, slot: int) -> PatrolReport:
         report = PatrolReport()
         after: WatchedRun | None = None
         for _ in range(PAGES_AT_ONCE):
             page = self.store.open_runs(slot, limit=PAGE, after=after)
-            report.anything_open = report.anything_open or bool(page)
+            if page and after is None:
+                report.anything_open = True
+                self._look_for_late(slot, report)
             overdue = [place for place in page if place.at <= self.clock.now()]
             self._rescue(overdue, report)
             # Only a page full of overdue runs can have more of them behind it.
@@ -79,6 +107,11 @@ class Patroller:
                 break
             after = overdue[-1]
         return report
+
+    def _look_for_late(self, slot: int, report: PatrolReport) -> None:
+        due_before = self.clock.now() - LATE
+        report.waiting_late, unmarked = self.store.waiting_late(slot, due_before=due_before, limit=LOOKED_AT)
+        report.unmarked = list(unmarked)
 
     def _rescue(self, overdue: Sequence[WatchedRun], report: PatrolReport) -> None:
         # The index may be a moment behind: what counts is the run itself.
@@ -127,3 +160,10 @@ class Patroller:
             after = dead_lettered(run, now)
             if run.key not in unsent and self.store.advance(run, after):
                 report.dead_lettered.append(after)
+
+
+def _is_late(seen: JobRun, now: datetime) -> bool:
+    """The index may be a moment behind; and what its job no longer wants is not late, it is only not yet void."""
+    run = seen.run
+    is_waiting = run.status is RunStatus.QUEUED and run.late_at is None and run.put_off_at is None
+    return is_waiting and is_late(run, now) and judge(*seen).verdict is not Verdict.UNWANTED
