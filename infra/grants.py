@@ -108,7 +108,9 @@ def grant_watcher(function: Function, on: Resources) -> None:
     function.allow(["dynamodb:Query"], [f"{on.jobs}/index/waiting", f"{on.runs}/index/watch", on.runs])
     function.allow(["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], [on.jobs, on.runs])
     function.allow(["dynamodb:PartiQLUpdate"], [on.jobs])
-    function.allow(["dynamodb:PutItem"], [on.runs])
+    # Runs, and what the auditor found.
+    function.allow(["dynamodb:PutItem"], [on.runs, on.records])
+    function.allow(["sqs:GetQueueAttributes"], on.run_queue_arns)
     function.allow(CONSUME_QUEUE, [on.due.queue.queue_arn])
     function.allow(on.send, [*on.run_queue_arns, *on.dead_letter_arns, on.due.queue.queue_arn])
     function.allow(["sqs:ReceiveMessage", "sqs:DeleteMessage"], on.dead_letter_arns)

@@ -162,7 +162,7 @@ class SchedulerStack(Stack):
             "watcher",
             settings.watcher.memory_mb,
             WATCHER_TIMEOUT,
-            {**tables, **queues, **wakeups, **spill},
+            {**tables, **queues, **wakeups, **spill, **events},
         )
         run_queues = {"DUETIME_RUN_QUEUE_URLS": queues["DUETIME_RUN_QUEUE_URLS"]}
         self._worker = self._function(

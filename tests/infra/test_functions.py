@@ -53,7 +53,7 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
         ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
         ("status_feed", set()),
-        ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET"}),
+        ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET", "RECORDS_TABLE", "EVENT_DAYS"}),
         ("worker", {*TABLES, *LOGS, "ALLOWED_TARGETS", "RUN_QUEUE_URLS", "SPILL_BUCKET"}),
     ],
 )

@@ -126,8 +126,9 @@ def test_the_watcher_finds_plans_rescues_and_tells_the_queues(synthesised: Synth
         | on_tables(("Query",), f"{names.jobs}/index/waiting", f"{names.runs}/index/watch", names.runs)
         | on_tables(("BatchGetItem", "UpdateItem"), names.jobs, names.runs)
         | on_tables(("PartiQLUpdate",), names.jobs)
-        | on_tables(("PutItem",), names.runs)
+        | on_tables(("PutItem",), names.runs, names.records)
         | {(f"sqs:{action}", names.due) for action in CONSUME}
+        | {("sqs:GetQueueAttributes", queue) for queue in names.run_queues}
         | {
             (f"sqs:{each}", queue)
             for each in ("ReceiveMessage", "DeleteMessage")

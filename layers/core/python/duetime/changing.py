@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from duetime.audit import Action, Actor, changes_between
 from duetime.errors import Conflict, Stale
-from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done
+from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done, expecting_from
 from duetime.planning import Agenda, Plan, plan
 from duetime.run import Run, RunKey, manual_run
 from duetime.schedules import jitter_for
@@ -62,7 +62,7 @@ class Changes:
         if job.status is JobStatus.CANCELLED:
             raise Conflict("the job is CANCELLED, and will not run again: make a new job")
         now, store = self.intake.clock.now(), self.intake.store
-        run = manual_run(job, now, secrets.token_hex(4))
+        run = manual_run(job, now, secrets.token_hex(4)).evolve(trace_id=actor.source.trace_id)
         event = actor.did(Action.RAN, job.job_id, now, run_id=run.run_id)
         self.intake.wake_for_open([run])
         if idempotency_key is None:
@@ -167,7 +167,7 @@ def _same_beat(old: Timing, new: Timing) -> bool:
 def _new_generation(job: Job, by: str, now: datetime, next_run_at: datetime | None, **changes: Any) -> Job:
     # Where no further time will come, the last run stays the last, though it is of an older generation.
     final = {} if next_run_at is None else {"final_run_id": None, "final_ended": False}
-    return _edited(
+    after = _edited(
         job,
         by,
         now,
@@ -177,6 +177,7 @@ def _new_generation(job: Job, by: str, now: datetime, next_run_at: datetime | No
         **final,
         **changes,
     )
+    return expecting_from(after, next_run_at or now)
 
 
 def _edited(job: Job, by: str, now: datetime, **changes: Any) -> Job:

@@ -67,6 +67,8 @@ class Run:
     last: bool = False
     # Somebody asked for it by hand: what the schedule says does not matter to it.
     manual: bool = False
+    # Of the request that directly caused it, if one did.
+    trace_id: str | None = None
     # It waits for a place, whatever its job's overlap policy says about ordinary runs.
     patient: bool = False
     # How often its hint was taken for lost and sent again, since a worker last looked at it.

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from duetime.auditing import Auditor, AuditReport
 from duetime.clock import Clock
-from duetime.due_messages import Patrol, SweepShard, WorkEnded
+from duetime.due_messages import Audit, Patrol, SweepShard, WorkEnded
 from duetime.errors import Unavailable
 from duetime.letters import LetterKeeper
 from duetime.patrolling import Patroller, PatrolReport
@@ -17,37 +18,48 @@ from duetime.work_reports import WorkReports
 
 
 @dataclass(frozen=True, slots=True)
+class TickReport:
+    sweep: SweepReport
+    # None: it came to nothing, and the other report says why.
+    patrol: PatrolReport | None
+
+
+@dataclass(frozen=True, slots=True)
 class Watcher:
     sweeper: Sweeper
     patroller: Patroller
     patrols: Patrols
     reports: WorkReports
     letters: LetterKeeper
+    auditor: Auditor
     wakeups: WakeUps
     clock: Clock
 
-    def tick(self) -> SweepReport:
+    def tick(self) -> TickReport:
         """The two duties do not depend on each other: what goes wrong with one does not keep the other from its own."""
-        report, is_open = SweepReport(), True
+        report, patrol = SweepReport(), None
         try:
             report = self._sweep()
         except Exception as error:
             report.unwritten.append(error)
         try:
-            is_open = self.patroller.patrol().anything_open
+            patrol = self.patroller.patrol()
         except Exception as error:
             report.unwritten.append(error)
-        if is_open or report.runs or report.handed_on or report.unwritten:
+        if patrol is None or patrol.anything_open or report.runs or report.handed_on or report.unwritten:
             self._expect_tick()
             self.patrols.ask_for(self.clock.now(), self.clock.now())
-        return report
+        return TickReport(report, patrol)
 
     def _sweep(self) -> SweepReport:
+        started_at = self.clock.now()
         pages = self.sweeper.look()
         if any(pages):
             # Before anything else: whoever dies from here on has a successor.
             self._expect_tick()
-        return self.sweeper.sweep(pages)
+        report = self.sweeper.sweep(pages)
+        report.lasted = self.clock.now() - started_at
+        return report
 
     def tidy(self) -> int:
         """What is seldom wrong: how many messages were taken off the dead-letter queues."""
@@ -57,7 +69,13 @@ class Watcher:
         return self.reports.take(message.source, message.detail)
 
     def sweep_shard(self, message: SweepShard, has_time: Callable[[], bool]) -> SweepReport:
-        return self.sweeper.sweep_shard(message, has_time)
+        started_at = self.clock.now()
+        report = self.sweeper.sweep_shard(message, has_time)
+        report.lasted = self.clock.now() - started_at
+        return report
+
+    def audit(self, message: Audit) -> AuditReport:
+        return self.auditor.audit(message.job_ids)
 
     def patrol(self, message: Patrol) -> PatrolReport | None:
         if not self.patrols.is_due(message):
