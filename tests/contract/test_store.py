@@ -430,7 +430,7 @@ class TestWatch:
         watch = watch_of(run)
         assert watch is not None
         found = store.open_runs(int(watch.key.removeprefix("open#")), limit=100)
-        return [place.key for place in found if place == (run.deadline_at, run.key)]
+        return [place.key for place in found if place[:2] == (run.deadline_at, run.key)]
 
     def test_an_open_run_is_watched_until_it_ends(self, store: Store) -> None:
         seen = stored(store, a_pair())
@@ -457,8 +457,10 @@ class TestWatch:
         store.create(job, runs)
         first = store.open_runs(3, limit=3)
         second = store.open_runs(3, limit=3, after=first[-1])
-        expected = sorted((run.deadline_at, run.key) for run in runs)
-        assert [tuple(place) for place in (*first, *second)][:5] == expected
+        by_deadline = sorted(runs, key=lambda run: (run.deadline_at, run.key))
+        expected = [(run.deadline_at, run.key) for run in by_deadline]
+        assert [place[:2] for place in (*first, *second)][:5] == expected
+        assert [place.waits_since for place in first] == [run.not_before for run in by_deadline[:3]]
 
     def test_runs_that_wait_too_long_are_counted_and_the_unmarked_among_them_named(
         self, store: Store

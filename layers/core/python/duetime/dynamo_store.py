@@ -335,10 +335,7 @@ class DynamoStore:
             Limit=limit,
             **start,
         )
-        return [
-            WatchedRun(parse_instant(i["watch_at"]["S"]), RunKey(i["job_id"]["S"], i["run_id"]["S"]))
-            for i in answer["Items"]
-        ]
+        return [_watched_run(item) for item in answer["Items"]]
 
     def _write_new(self, put_job: dict[str, Any], runs: Sequence[Run]) -> None:
         if runs:
@@ -449,6 +446,15 @@ def _groups(new: Sequence[NewJob]) -> Iterable[Sequence[NewJob]]:
         writes, size = writes + cost, size + weight
     if group:
         yield group
+
+
+def _watched_run(item: Any) -> WatchedRun:
+    waits = item["status"]["S"] == RunStatus.QUEUED and "put_off_at" not in item
+    return WatchedRun(
+        parse_instant(item["watch_at"]["S"]),
+        RunKey(item["job_id"]["S"], item["run_id"]["S"]),
+        parse_instant(item["not_before"]["S"]) if waits else None,
+    )
 
 
 def _guard(before: Item, names: Collection[str]) -> dict[str, Value | None]:

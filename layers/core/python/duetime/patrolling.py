@@ -99,7 +99,7 @@ class Patroller:
             page = self.store.open_runs(slot, limit=PAGE, after=after)
             if page and after is None:
                 report.anything_open = True
-                self._look_for_late(slot, report)
+                self._look_for_late(slot, page, report)
             overdue = [place for place in page if place.at <= self.clock.now()]
             self._rescue(overdue, report)
             # Only a page full of overdue runs can have more of them behind it.
@@ -108,8 +108,11 @@ class Patroller:
             after = overdue[-1]
         return report
 
-    def _look_for_late(self, slot: int, report: PatrolReport) -> None:
+    def _look_for_late(self, slot: int, page: Sequence[WatchedRun], report: PatrolReport) -> None:
+        """If the first page shows one. Those that wait longest for their first hint have the earliest deadlines."""
         due_before = self.clock.now() - LATE
+        if not any(place.waits_since and place.waits_since < due_before for place in page):
+            return
         report.waiting_late, unmarked = self.store.waiting_late(slot, due_before=due_before, limit=LOOKED_AT)
         report.unmarked = list(unmarked)
 

@@ -57,6 +57,8 @@ class WatchedRun(NamedTuple):
 
     at: datetime
     key: RunKey
+    # From when on it could have started, if it is QUEUED and was not put off until its turn comes.
+    waits_since: datetime | None = None
 
 
 class LateRuns(NamedTuple):
