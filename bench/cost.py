@@ -19,7 +19,6 @@ from typing import Any
 import boto3
 from duetime.admission import Admission, Quota
 from duetime.audit import Actor
-from duetime.auditing import Auditor
 from duetime.batches import in_batches
 from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
@@ -132,7 +131,6 @@ class Stage:
             Patrols(due_queue),
             WorkReports(store, rescuer),
             LetterKeeper(store, SqsDeadLetters(sqs, [urls["dead"]]), clock),
-            Auditor(store, clock, threads, timedelta(days=30)),
             wakeups,
             clock,
         )

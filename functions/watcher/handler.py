@@ -3,14 +3,14 @@ rescued."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from duetime.audit import Action
-from duetime.auditing import Auditor, AuditReport
 from duetime.clock import SystemClock
 from duetime.due_messages import Audit, Patrol, SweepShard, WorkEnded, parse_due_message
 from duetime.dynamo_store import DynamoStore
@@ -34,6 +34,9 @@ from duetime.wakeups import RememberedWakeUps
 from duetime.watch_measures import of_audit, of_patrol, of_queues, of_sweep
 from duetime.watching import Watcher
 from duetime.work_reports import WorkReports
+
+if TYPE_CHECKING:
+    from duetime.auditing import Auditor, AuditReport
 
 THREADS = 16
 # Enough to plan one more page, and to hand on the rest.
@@ -70,7 +73,6 @@ watcher = Watcher(
     Patrols(due_queue),
     WorkReports(store, rescuer),
     LetterKeeper(store, SqsDeadLetters(sqs, settings.dead_letter_queue_urls.values()), clock),
-    Auditor(store, clock, threads, settings.runs_kept_for),
     wakeups,
     clock,
 )
@@ -103,7 +105,7 @@ def _look(body: str, context: Any) -> None:
         case Patrol():
             _report_patrol(watcher.patrol(message))
         case Audit():
-            _report_audit(watcher.audit(message))
+            _report_audit(_auditor().audit(message.job_ids))
         case WorkEnded():
             _report_work(watcher.take_report(message))
         case tick:
@@ -145,7 +147,7 @@ def _report_patrol(report: PatrolReport | None) -> None:
         )
 
 
-def _report_audit(report: AuditReport) -> None:
+def _report_audit(report: "AuditReport") -> None:
     metrics.emit(of_audit(report))
     for found in report.findings:
         logger.error(
@@ -156,6 +158,14 @@ def _report_audit(report: AuditReport) -> None:
         )
     for job_id, error in report.unread:
         logger.warning("a job could not be audited", job_id=job_id, reason=str(error))
+
+
+@cache
+def _auditor() -> "Auditor":
+    """Not needed for what a cold start is in a hurry for."""
+    from duetime.auditing import Auditor
+
+    return Auditor(store, clock, threads, settings.runs_kept_for)
 
 
 def _report_queues() -> None:

@@ -163,8 +163,8 @@ def test_an_audit_that_finds_a_miss_counts_it_and_writes_it_down(
     due_at = parse_instant(first["due_at"]["S"])
     clock = ManualClock(due_at + timedelta(seconds=1))
     watcher = sys.modules["functions.watcher.handler"]
-    aged = replace(watcher.watcher, auditor=replace(watcher.watcher.auditor, clock=clock))
-    monkeypatch.setattr(watcher, "watcher", aged)
+    auditor = replace(watcher._auditor(), clock=clock)
+    monkeypatch.setattr(watcher, "_auditor", lambda: auditor)
 
     def audited() -> dict[str, Any]:
         call("watcher", due_message(Audit((job_id,)).to_body()))

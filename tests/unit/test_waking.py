@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from duetime.auditing import Auditor
 from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
 from duetime.due_messages import Audit, Patrol, SweepShard, Tick, WorkEnded, parse_due_message
@@ -148,9 +147,8 @@ class Scene:
         patroller = Patroller(self.store, Queues(), rescuer, self.clock, Inline())
         letters = LetterKeeper(self.store, Letters(), self.clock)
         reports = WorkReports(self.store, rescuer)
-        auditor = Auditor(self.store, self.clock, Inline(), timedelta(days=30))
         self.watcher = Watcher(
-            sweeper, patroller, Patrols(self.due_queue), reports, letters, auditor, self.wakeups, self.clock
+            sweeper, patroller, Patrols(self.due_queue), reports, letters, self.wakeups, self.clock
         )
 
 

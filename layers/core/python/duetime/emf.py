@@ -6,10 +6,12 @@ all its values in arrays; CloudWatch adds the lines up where a set of dimensions
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-from aws_lambda_powertools.metrics import EphemeralMetrics
+from typing import TYPE_CHECKING
 
 from duetime.metrics import NAMESPACE, Measurement, Sets
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.metrics import EphemeralMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,10 @@ class MetricLog:
             if line.metric_set:
                 line.flush_metrics()
 
-    def _line(self, sets: Sets, values: dict[str, str]) -> EphemeralMetrics:
+    def _line(self, sets: Sets, values: dict[str, str]) -> "EphemeralMetrics":
+        # Not at a cold start: what a function says about itself is said when its work is done.
+        from aws_lambda_powertools.metrics import EphemeralMetrics
+
         # An empty service: otherwise Powertools adds the function's name as a dimension.
         line = EphemeralMetrics(
             namespace=NAMESPACE, service="", default_dimensions={"environment": self.environment}

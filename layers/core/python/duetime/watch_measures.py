@@ -1,12 +1,15 @@
 """What the watcher's reports add to the metrics."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from duetime.auditing import AuditReport
 from duetime.job import Priority
 from duetime.metrics import Measurement, Metric
 from duetime.patrolling import PatrolReport
 from duetime.sweeping import SweepReport
+
+if TYPE_CHECKING:
+    from duetime.auditing import AuditReport
 
 
 def of_sweep(report: SweepReport) -> list[Measurement]:
@@ -22,7 +25,7 @@ def of_patrol(report: PatrolReport) -> list[Measurement]:
     return [Measurement(Metric.WAITING_LATE, report.waiting_late)]
 
 
-def of_audit(report: AuditReport) -> list[Measurement]:
+def of_audit(report: "AuditReport") -> list[Measurement]:
     """Nothing found is a number too: an alarm must be able to tell it from nobody having looked."""
     return [
         Measurement(Metric.AUDITED_FIRES, report.matched),

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from duetime.auditing import Auditor, AuditReport
 from duetime.clock import Clock
-from duetime.due_messages import Audit, Patrol, SweepShard, WorkEnded
+from duetime.due_messages import Patrol, SweepShard, WorkEnded
 from duetime.errors import Unavailable
 from duetime.letters import LetterKeeper
 from duetime.patrolling import Patroller, PatrolReport
@@ -31,7 +30,6 @@ class Watcher:
     patrols: Patrols
     reports: WorkReports
     letters: LetterKeeper
-    auditor: Auditor
     wakeups: WakeUps
     clock: Clock
 
@@ -73,9 +71,6 @@ class Watcher:
         report = self.sweeper.sweep_shard(message, has_time)
         report.lasted = self.clock.now() - started_at
         return report
-
-    def audit(self, message: Audit) -> AuditReport:
-        return self.auditor.audit(message.job_ids)
 
     def patrol(self, message: Patrol) -> PatrolReport | None:
         if not self.patrols.is_due(message):
