@@ -28,7 +28,7 @@ INSTALLED := $(DEV_READY) $(CLI_READY) $(LAYERS_READY) $(EMULATOR_READY)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock check format test test-unit test-contract test-tasks test-functions test-infra test-e2e \
-	layers synth deploy up down run clean
+	layers openapi synth picture deploy up down run clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -104,10 +104,17 @@ test-e2e: ## Signed HTTP against the deployed local stack
 test-unit test-contract test-tasks test-functions test-infra test-e2e: test-%: $(INSTALLED)
 	@$(BIN)/python -m pytest tests/$* $(PYTEST_ARGS)
 
+openapi: $(DEV_READY) ## Write the API's contract, functions/job_search/openapi.json, from the code
+	@$(BIN)/python -m openapi.document
+
 layers: $(LAYERS_READY) ## Build the dependencies layer, for AWS and for this machine
 
 synth: environment $(INSTALLED) ## Write the CloudFormation template of ENV=prod into cdk.out
 	@$(CDK) synth --no-notices --quiet -c env=$(ENV)
+
+picture: $(INSTALLED) ## Draw docs/dashboard.svg anew, after the dashboard has changed
+	@$(CDK) synth --no-notices --quiet -c env=prod
+	@$(BIN)/python -m infra.picture cdk.out/duetime-prod.template.json > docs/dashboard.svg
 
 deploy: environment $(INSTALLED) ## Deploy ENV=prod into the AWS account of your credentials
 	@$(CDK) deploy --no-notices -c env=$(ENV)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from infra.settings import Place, SettingsError, between, each, is_cidr, one_of, read_block
+from infra.settings import Place, SettingsError, between, each, is_address, is_cidr, one_of, read_block
 from infra.target_grants import is_grantable, reaches_duetime
 
 PRIORITIES = ("high", "medium", "low")
@@ -66,7 +66,17 @@ class Worker:
 
 
 @dataclass(frozen=True)
+class RouteLimit:
+    """Of one route, such as `POST /jobs/bulk`, below the stage's."""
+
+    route: str
+    requests_per_second: int = between(1, 1_000_000)
+    burst: int = between(1, 1_000_000)
+
+
+@dataclass(frozen=True)
 class Api:
+    routes: tuple[RouteLimit, ...]
     requests_per_second: int = between(1, 1_000_000)
     burst: int = between(1, 1_000_000)
 
@@ -116,6 +126,32 @@ class Quota:
 
 
 @dataclass(frozen=True)
+class AlarmSettings:
+    """Whom alarms tell, and the most of each that is still well; counts are of five minutes."""
+
+    recipients: tuple[str, ...] = each(is_address)
+    lateness_p99_ms: int = between(1, 3_600_000)
+    waiting_late_runs: int = between(0, 1_000_000)
+    failure_rate_percent: int = between(0, 99)
+    failure_rate_min_runs: int = between(1, 1_000_000)
+    missed_fires: int = between(0, 1_000_000)
+    duplicated_fires: int = between(0, 1_000_000)
+    dead_letters: int = between(0, 1_000_000)
+    undelivered_messages: int = between(0, 1_000_000)
+    # Not less than a hint may be there in good order: a retry's delay, and then a worker's time, of 15 minutes each.
+    oldest_hint_seconds: int = between(1800, 345_600)
+    # Nor this: a patrol's delay of up to 15 minutes, and a watcher's time.
+    oldest_inner_message_seconds: int = between(1020, 345_600)
+    stream_age_ms: int = between(1, 3_600_000)
+    function_errors: int = between(0, 1_000_000)
+    throttles: int = between(0, 1_000_000)
+    dropped_invocations: int = between(0, 1_000_000)
+    api_5xx: int = between(0, 1_000_000)
+    # Two ticks of the backstop and some minutes, or more. Whole steps of five minutes, less than a day.
+    watcher_silent_minutes: int = one_of(35, 50, 65, 95, 125)
+
+
+@dataclass(frozen=True)
 class Settings:
     keep_data: bool
     # Off only where there is no TLS to insist on: the emulator enforces the policy, and speaks plain HTTP.
@@ -124,6 +160,7 @@ class Settings:
     allowed_targets: tuple[AllowedTargets, ...]
     quotas: tuple[Quota, ...]
     retention: Retention
+    alarms: AlarmSettings
     api: Api
     job_service: Handler
     job_search: Handler

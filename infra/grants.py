@@ -10,6 +10,7 @@ from infra.constructs.function import Function
 from infra.constructs.nag import acknowledge
 from infra.constructs.queues import RedrivenQueue
 from infra.constructs.schedule_group import WakeUps
+from infra.constructs.signing_secret import SigningSecret
 from infra.constructs.storage import Storage
 from infra.target_grants import ACTIONS, by_service
 
@@ -44,6 +45,7 @@ class Resources:
     stream_failures: sqs.Queue
     feed_failures: sqs.Queue
     wake_ups: WakeUps
+    signing_secret: SigningSecret
     # The ARNs that tasks may reach, as patterns.
     targets: Sequence[str]
     in_emulator: bool
@@ -78,17 +80,29 @@ def grant_job_service(function: Function, on: Resources) -> None:
     function.allow(tables, [on.jobs, on.runs])
     # The open runs of a job that is cancelled, and the next that waits for its turn.
     function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", f"{on.jobs}/index/by_owner"])
-    # Who did what, and which keys were used.
-    function.allow(["dynamodb:PutItem"], [on.records])
+    # Who did what, which keys were used, and who has jobs at all.
+    function.allow(["dynamodb:PutItem", "dynamodb:Query"], [on.records])
     _allow_objects(function, on, ["s3:PutObject", "s3:GetObject"])
+    _allow_signing(function, on)
     _allow_wakeups(function, on)
 
 
 def grant_job_search(function: Function, on: Resources) -> None:
     function.allow(["dynamodb:GetItem", "dynamodb:BatchGetItem"], [on.jobs, on.runs])
-    function.allow(["dynamodb:Query"], [on.runs, f"{on.runs}/index/watch", on.records])
+    function.allow(
+        ["dynamodb:Query"],
+        [
+            on.runs,
+            f"{on.runs}/index/watch",
+            on.records,
+            f"{on.jobs}/index/by_owner",
+            # How far behind the sweep is.
+            f"{on.jobs}/index/waiting",
+        ],
+    )
     # A presigned URL is worth as much as the rights of whoever signed it.
     _allow_objects(function, on, ["s3:GetObject"])
+    _allow_signing(function, on)
 
 
 def grant_enqueuer(function: Function, on: Resources) -> None:
@@ -195,6 +209,10 @@ def _allow_objects(function: Function, on: Resources, actions: list[str]) -> Non
     _acknowledge(
         function, shown, "Logs and results are named by their run, which nobody can list beforehand."
     )
+
+
+def _allow_signing(function: Function, on: Resources) -> None:
+    function.allow(["secretsmanager:GetSecretValue"], [on.signing_secret.arn])
 
 
 def _allow_anywhere(function: Function, actions: list[str], why: str) -> None:

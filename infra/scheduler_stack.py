@@ -14,8 +14,10 @@ from infra.constructs.event_sources import COUNTED, HINTED, DueQueueSource, RunQ
 from infra.constructs.function import Function, Workplace
 from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
+from infra.constructs.monitoring import Monitoring
 from infra.constructs.queues import RedrivenQueue, RunQueues, StreamFailures
 from infra.constructs.schedule_group import WakeUps
+from infra.constructs.signing_secret import SigningSecret
 from infra.constructs.spill_bucket import SpillBucket
 from infra.constructs.storage import Storage
 from infra.constructs.work_reports import WorkReports
@@ -30,11 +32,14 @@ from infra.grants import (
     grant_watcher,
     grant_worker,
 )
+from infra.parts import Parts
 from infra.settings import SettingsError
 from infra.target_grants import by_service
 
 WRITE_ROUTES = [
     "POST /jobs",
+    "POST /jobs/batch",
+    "POST /jobs/bulk",
     "PUT /jobs/{job_id}",
     "DELETE /jobs/{job_id}",
     "POST /jobs/{job_id}/pause",
@@ -48,19 +53,33 @@ WRITE_ROUTES = [
     "POST /dead-letters/redrive",
 ]
 READ_ROUTES = [
+    "GET /jobs",
+    "GET /executions",
+    "GET /health",
+    "GET /openapi.json",
     "GET /jobs/{job_id}",
     "GET /jobs/{job_id}/status",
     "GET /jobs/{job_id}/runs",
     "GET /jobs/{job_id}/runs/{run_id}",
     "GET /jobs/{job_id}/upcoming",
     "GET /jobs/{job_id}/logs",
+    "GET /jobs/{job_id}/events",
+    "GET /jobs/{job_id}/explain",
     "GET /dead-letters",
     "POST /schedules/preview",
 ]
 LONGEST_TARGETS = 2500
 # In a policy `*` spans slashes too, so these cover all of the routes.
 WRITE_ACCESS = ["POST /jobs", "POST /jobs/*", "PUT /jobs/*", "DELETE /jobs/*", "POST /dead-letters/redrive"]
-READ_ACCESS = ["GET /jobs/*", "GET /dead-letters", "POST /schedules/preview"]
+READ_ACCESS = [
+    "GET /jobs",
+    "GET /jobs/*",
+    "GET /executions",
+    "GET /dead-letters",
+    "GET /health",
+    "GET /openapi.json",
+    "POST /schedules/preview",
+]
 # For the system that does an attempt's work; the attempt's token does the rest.
 REPORT_ACCESS = [f"POST /jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")]
 
@@ -104,6 +123,7 @@ class SchedulerStack(Stack):
         self._create_api(environment.settings)
         self._wake_functions(environment.settings)
         self._grant(environment)
+        self._watch_over(environment)
         self._write_outputs()
 
     def _create_state(self, settings: Settings) -> None:
@@ -118,6 +138,7 @@ class SchedulerStack(Stack):
         self._feed_failures = StreamFailures(self, "FeedFailures", tls_only=tls_only)
         self._due = RedrivenQueue(self, "Due", visibility_timeout=DUE_QUEUE_VISIBILITY, tls_only=tls_only)
         self._wake_ups = WakeUps(self, "WakeUps")
+        self._signing_secret = SigningSecret(self, "SigningSecret", keep_data=keep_data)
 
     def _create_functions(self, settings: Settings) -> None:
         tables = {
@@ -137,19 +158,20 @@ class SchedulerStack(Stack):
         quotas = {"DUETIME_QUOTAS": json.dumps([asdict(quota) for quota in settings.quotas])}
         admins = {"DUETIME_ADMINS": json.dumps(settings.admins)}
         targets = {"DUETIME_ALLOWED_TARGETS": _targets_variable(settings)}
+        signing = {"DUETIME_SIGNING_SECRET_ARN": self._signing_secret.arn}
         queues = self._queue_variables(settings)
         wakeups = {"DUETIME_WAKEUPS": self.to_json_string(self._wakeup_variables())}
         self._job_service = self._function(
             "job_service",
             settings.job_service.memory_mb,
             API_TIMEOUT,
-            {**tables, **targets, **admins, **wakeups, **spill, **events, **quotas},
+            {**tables, **targets, **admins, **wakeups, **spill, **events, **quotas, **signing},
         )
         self._job_search = self._function(
             "job_search",
             settings.job_search.memory_mb,
             API_TIMEOUT,
-            {**tables, **admins, **spill, **logs},
+            {**tables, **admins, **spill, **logs, **signing},
         )
         self._enqueuer = self._function(
             "enqueuer",
@@ -210,6 +232,13 @@ class SchedulerStack(Stack):
         self._api = SignedHttpApi(self, "HttpApi", name=self._name, limits=settings.api, log_days=log_days)
         self._api.serve(self._job_service.function, WRITE_ROUTES)
         self._api.serve(self._job_search.function, READ_ROUTES)
+        known = {*WRITE_ROUTES, *READ_ROUTES}
+        for limit in settings.api.routes:
+            if limit.route not in known:
+                raise SettingsError(
+                    f"api.routes has '{limit.route}' in cdk.json, which is no route of the API"
+                )
+        self._api.limit(settings.api.routes)
         self._operator = AccessPolicy(
             self,
             "OperatorPolicy",
@@ -225,6 +254,13 @@ class SchedulerStack(Stack):
             description=f"May read its own jobs in {self._name}",
         )
 
+        self._admin = AccessPolicy(
+            self,
+            "AdminPolicy",
+            api=self._api,
+            routes=["* /*"],
+            description=f"May call everything of {self._name}; sees every owner's jobs if listed in its admins",
+        )
         self._reporter = AccessPolicy(
             self,
             "ReporterPolicy",
@@ -280,6 +316,7 @@ class SchedulerStack(Stack):
             stream_failures=self._stream_failures,
             feed_failures=self._feed_failures,
             wake_ups=self._wake_ups,
+            signing_secret=self._signing_secret,
             targets=_arns_of(environment.settings),
             in_emulator=environment.is_local,
         )
@@ -291,6 +328,43 @@ class SchedulerStack(Stack):
         grant_worker(self._worker, resources)
         grant_schedules(resources)
 
+    def _watch_over(self, environment: Environment) -> None:
+        """Each new function, queue or table is one more line here."""
+        parts = Parts(
+            environment=environment.name,
+            functions={
+                "job_service": self._job_service.function,
+                "job_search": self._job_search.function,
+                "watcher": self._watcher.function,
+                "enqueuer": self._enqueuer.function,
+                "status_feed": self._status_feed.function,
+                "worker": self._worker.function,
+            },
+            run_queues=self._run_queues_by_priority(),
+            inner_queues={"due": self._due.queue},
+            dead_letters=self._dead_letters_by_priority(),
+            undelivered={
+                "due": self._due.dead_letters,
+                "stream": self._stream_failures,
+                "feed": self._feed_failures,
+            },
+            tables={
+                "jobs": self._storage.jobs,
+                "runs": self._storage.runs,
+                "records": self._storage.records,
+            },
+            api=self._api.api,
+            access_log=self._api.access_log,
+        )
+        self._monitoring = Monitoring(
+            self,
+            "Monitoring",
+            parts=parts,
+            settings=environment.settings.alarms,
+            tls_only=environment.settings.tls_only,
+            in_emulator=environment.is_local,
+        )
+
     def _write_outputs(self) -> None:
         outputs = {
             "ApiUrl": self._api.api.api_endpoint,
@@ -300,12 +374,14 @@ class SchedulerStack(Stack):
             "RunsTableName": self._storage.runs.table_name,
             "OperatorPolicyArn": self._operator.managed_policy_arn,
             "ViewerPolicyArn": self._viewer.managed_policy_arn,
+            "AdminPolicyArn": self._admin.managed_policy_arn,
             "ReporterPolicyArn": self._reporter.managed_policy_arn,
             "RecordsTableName": self._storage.records.table_name,
             "SpillBucketName": self._bucket.bucket_name,
             "WorkerFunctionName": self._worker.function.function_name,
             "WatcherFunctionName": self._watcher.function.function_name,
             "DueQueueUrl": self._due.queue.queue_url,
+            "AlarmTopicArn": self._monitoring.topic.topic_arn,
             "ScheduleGroupName": self._wake_ups.group.schedule_group_name,
         }
         for priority, queue in self._run_queues_by_priority().items():

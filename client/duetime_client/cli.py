@@ -89,10 +89,64 @@ def cancel(connect: Connect, job_id: str, if_match: int | None) -> None:
 
 @main.command("run-now")
 @click.argument("job_id")
+@click.option("--idempotency-key", help="Makes it safe to repeat: the same key never makes a second run.")
 @click.pass_obj
-def run_now(connect: Connect, job_id: str) -> None:
+def run_now(connect: Connect, job_id: str, idempotency_key: str | None) -> None:
     """Run a job once, now, whatever its schedule says."""
-    _show(lambda: connect().run_job_now(job_id))
+    _show(lambda: connect().run_job_now(job_id, idempotency_key=idempotency_key))
+
+
+@main.command("list")
+@click.option(
+    "--status", help="SCHEDULED, PAUSED, CANCELLED, COMPLETED, pending, running, completed or failed."
+)
+@click.option("--type", "schedule_type", help="IMMEDIATE, FUTURE, CRON or INTERVAL.")
+@click.option("--priority", help="high, medium or low.")
+@click.option("--tag", help="Only jobs with this tag.")
+@click.option("--name", "name_prefix", help="Only jobs whose name begins so.")
+@click.option("--due-from", help="Only jobs whose next time is not before this.")
+@click.option("--due-before", help="Only jobs whose next time is before this.")
+@click.option("--user", "user_id", help="For admins: whose jobs.")
+@click.option("--limit", type=click.IntRange(1, 100), help="How many at the most.")
+@click.option("--page-token", help="The next_page_token of the page before.")
+@click.pass_obj
+def list_jobs(connect: Connect, /, **filters: Any) -> None:
+    """List jobs, the newest first."""
+    _show(lambda: connect().list_jobs(**filters))
+
+
+@main.command()
+@click.argument("job_id")
+@click.option("--limit", type=click.IntRange(1, 100), help="How many at the most.")
+@click.option("--page-token", help="The next_page_token of the page before.")
+@click.pass_obj
+def events(connect: Connect, job_id: str, limit: int | None, page_token: str | None) -> None:
+    """Show who did what to a job, the latest first."""
+    _show(lambda: connect().list_events(job_id, limit=limit, page_token=page_token))
+
+
+@main.command()
+@click.argument("job_id")
+@click.argument("at")
+@click.pass_obj
+def explain(connect: Connect, job_id: str, at: str) -> None:
+    """Show why a job ran, or did not run, AT a time such as 2030-01-31T09:00:00Z."""
+    _show(lambda: connect().explain(job_id, at))
+
+
+@main.command()
+@click.option("--worker", "worker_id", help="A run's executor_id.")
+@click.pass_obj
+def executions(connect: Connect, worker_id: str | None) -> None:
+    """Show what is running."""
+    _show(lambda: connect().list_executions(worker_id=worker_id))
+
+
+@main.command()
+@click.pass_obj
+def health(connect: Connect) -> None:
+    """Show how far behind Duetime is."""
+    _show(lambda: connect().get_health())
 
 
 @main.command()

@@ -1,7 +1,11 @@
 """Every write that callers make."""
 
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,14 +16,27 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Header
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from duetime import changing
 from duetime.admission import Admission
-from duetime.api.answers import show_job, show_run, show_submission, show_time
+from duetime.api.answers import show_job, show_outcome, show_run, show_submission, show_time
+from duetime.api.bulk import Bulk
 from duetime.api.caller import Caller, identify
-from duetime.api.dead_letters import redrive_dead_letters
-from duetime.api.entry import resolve
+from duetime.api.dead_letters import DeadLetters, Whose
+from duetime.api.entry import refuse_unknown_parameters, resolve
+from duetime.api.finding import Filter, Finder
 from duetime.api.log_keys import log_keys
+from duetime.api.page_tokens import PageTokens
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import visible_job, visible_run
-from duetime.api.requests import Complete, CreateJob, Fail, Heartbeat, Redrive, UpdateJob, merge
+from duetime.api.requests import (
+    Batch,
+    BulkRequest,
+    Complete,
+    CreateJob,
+    Fail,
+    Heartbeat,
+    Redrive,
+    UpdateJob,
+    merge,
+)
 from duetime.audit import Action
 from duetime.callbacks import Callbacks
 from duetime.clock import SystemClock
@@ -31,11 +48,17 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.run_control import RunControl
 from duetime.s3_blobs import PRESIGNING, S3Blobs
+from duetime.searching import Search
 from duetime.settings import Settings
 from duetime.shelf import Shelf
+from duetime.signing import key_in_secrets_manager
 from duetime.status import RunStatus
 from duetime.submission import Intake
 from duetime.wakeups import RememberedWakeUps
+
+THREADS = 8
+# Enough for one more job of a bulk operation, and for the answer.
+RESERVED_MS = 2_000
 
 settings = Settings.from_environment()
 admins = settings.admins
@@ -63,8 +86,15 @@ intake = Intake(store, wakeups, clock, settings.allowed_targets, Admission(lists
 changes = changing.Changes(intake)
 control = RunControl(store, clock)
 callbacks = Callbacks(store, Shelf(blobs), clock)
+signing_key = key_in_secrets_manager(partial(boto3.client, "secretsmanager"), settings.signing_secret_arn)
+tokens = PageTokens(lambda: signing_key.derive("page-tokens"))
+letters = DeadLetters(store, tokens)
+bulk = Bulk(
+    Finder(Search(store, lists, clock, ThreadPoolExecutor(max_workers=THREADS)), tokens), changes, control
+)
 logger = Logger()
 app = APIGatewayHttpResolver(enable_validation=True)
+app.use([refuse_unknown_parameters])
 answer_with_problems(app, logger)
 
 Token = Annotated[str, Header(alias="duetime-callback-token", min_length=1, max_length=128)]
@@ -88,6 +118,36 @@ def create_job(
         show_submission(submission, clock.now()),
         {"Location": f"/jobs/{submission.job.job_id}"},
     )
+
+
+@app.post("/jobs/batch")
+def create_jobs(body: Annotated[Batch, Body()], idempotency_key: IdempotencyKey = None) -> dict[str, Any]:
+    outcomes = intake.submit_many(
+        body.specs(), by=_caller().actor, request=body.jobs, idempotency_key=idempotency_key
+    )
+    now = clock.now()
+    return {"items": [show_outcome(outcome, now) for outcome in outcomes]}
+
+
+@app.post("/jobs/bulk")
+def change_jobs(body: Annotated[BulkRequest, Body()]) -> dict[str, Any]:
+    wanted = body.filter.model_dump()
+    if not any(wanted.values()):
+        raise InvalidField("filter", "must say something: without a filter this would be every job")
+    context = app.lambda_context
+    result = bulk.carry_out(
+        body.action,
+        Filter.of(**wanted),
+        _caller(),
+        limit=body.limit,
+        page_token=body.page_token,
+        has_time=lambda: context.get_remaining_time_in_millis() > RESERVED_MS,
+    )
+    return {
+        "changed": list(result.changed),
+        "unchanged": list(result.unchanged),
+        "next_page_token": result.next_page_token,
+    }
 
 
 @app.put("/jobs/<job_id>")
@@ -145,21 +205,14 @@ def redrive_run(job_id: str, run_id: str) -> Response[dict[str, Any]]:
 
 @app.post("/dead-letters/redrive")
 def redrive_many(body: Annotated[Redrive, Body()]) -> dict[str, Any]:
-    caller = _caller()
-    redriven, refused, next_page_token = redrive_dead_letters(
-        caller.principal,
-        store,
-        control,
-        limit=body.limit,
-        page_token=body.page_token,
-        job_id=body.job_id,
-        actor=caller.actor,
+    done = letters.redrive(
+        Whose(body.job_id, body.user_id), _caller(), control, limit=body.limit, page_token=body.page_token
     )
-    intake.wake_for_open(redriven)
+    intake.wake_for_open(done.runs)
     return {
-        "redriven": [{"job_id": run.job_id, "run_id": run.run_id} for run in redriven],
-        "refused": [{"job_id": run.job_id, "run_id": run.run_id, "reason": why} for run, why in refused],
-        "next_page_token": next_page_token,
+        "redriven": [{"job_id": run.job_id, "run_id": run.run_id} for run in done.runs],
+        "refused": [{"job_id": run.job_id, "run_id": run.run_id, "reason": why} for run, why in done.refused],
+        "next_page_token": done.next_page_token,
     }
 
 
@@ -170,8 +223,8 @@ def redrive_many(body: Annotated[Redrive, Body()]) -> dict[str, Any]:
 def report_heartbeat(
     job_id: str, run_id: str, body: Annotated[Heartbeat, Body()], token: Token
 ) -> dict[str, Any]:
-    _caller()
-    run = callbacks.heartbeat(RunKey(job_id, run_id), token, body.checkpoint)
+    with _told_only_to_its_owner(job_id):
+        run = callbacks.heartbeat(RunKey(job_id, run_id), token, body.checkpoint)
     return {"cancel_requested": run.cancel_requested is not None, "deadline_at": show_time(run.deadline_at)}
 
 
@@ -179,17 +232,30 @@ def report_heartbeat(
 def report_completion(
     job_id: str, run_id: str, body: Annotated[Complete, Body()], token: Token
 ) -> dict[str, Any]:
-    _caller()
-    return {"status": callbacks.complete(RunKey(job_id, run_id), token, body.result).status}
+    with _told_only_to_its_owner(job_id):
+        return {"status": callbacks.complete(RunKey(job_id, run_id), token, body.result).status}
 
 
 @app.post("/jobs/<job_id>/runs/<run_id>/fail")
 def report_failure(job_id: str, run_id: str, body: Annotated[Fail, Body()], token: Token) -> dict[str, Any]:
-    _caller()
     delay = body.retry_after_seconds
     retry_after = None if delay is None else timedelta(seconds=delay)
-    run = callbacks.fail(RunKey(job_id, run_id), token, body.error, retry=body.retry, retry_after=retry_after)
+    with _told_only_to_its_owner(job_id):
+        run = callbacks.fail(
+            RunKey(job_id, run_id), token, body.error, retry=body.retry, retry_after=retry_after
+        )
     return {"status": run.status}
+
+
+@contextmanager
+def _told_only_to_its_owner(job_id: str) -> Iterator[None]:
+    """That a run is over. To anybody else without its token it does not exist."""
+    caller = _caller()
+    try:
+        yield
+    except Conflict:
+        visible_job(job_id, caller, store)
+        raise
 
 
 def _change(

@@ -151,7 +151,9 @@ def _report_audit(report: "AuditReport") -> None:
     metrics.emit(of_audit(report))
     for found in report.findings:
         logger.error(
-            "a time has no run" if found.action == Action.MISSED else "a time was run twice",
+            "missed fire: a time has no run"
+            if found.action == Action.MISSED
+            else "duplicated fire: a time was run twice",
             job_id=found.job.job_id,
             run_id=found.run_id,
             nominal_at=format_instant(found.nominal_at),

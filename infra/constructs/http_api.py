@@ -2,7 +2,7 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
-from aws_cdk import ArnFormat, CfnElement, Stack
+from aws_cdk import ArnFormat, CfnElement, CfnResource, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
@@ -10,7 +10,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from infra.constructs.log_group import ExpiringLogGroup
-from infra.environments import Api
+from infra.environments import Api, RouteLimit
 
 STAGE = "$default"
 # Who asked for what, and how it ended. No query, header or body: they may hold what is not ours to log.
@@ -51,19 +51,34 @@ class SignedHttpApi(Construct):
                 rate_limit=limits.requests_per_second, burst_limit=limits.burst
             ),
         )
+        self._stage = cast(apigateway.CfnStage, stage.node.default_child)
         # The prefix keeps the delivery's permission out of CloudWatch's resource policy, which is limited in size.
-        log = ExpiringLogGroup(self, "AccessLog", name=f"/aws/vendedlogs/apis/{name}", days=log_days)
-        cast(apigateway.CfnStage, stage.node.default_child).access_log_settings = self._log_to(log)
+        self.access_log = ExpiringLogGroup(
+            self, "AccessLog", name=f"/aws/vendedlogs/apis/{name}", days=log_days
+        )
+        self._stage.access_log_settings = self._log_to(self.access_log)
 
     def serve(self, function: lambda_.Function, routes: Sequence[str]) -> None:
         integration = HttpLambdaIntegration("Integration", function)
         for method, path in (route.split(" ") for route in routes):
-            self.api.add_routes(
+            added = self.api.add_routes(
                 path=path,
                 methods=[apigateway.HttpMethod[method]],
                 integration=integration,
                 authorizer=self._authorizer,
             )
+            for route in added:
+                # A route must exist before the stage can limit it.
+                self._stage.add_dependency(cast(CfnResource, route.node.default_child))
+
+    def limit(self, routes: Sequence[RouteLimit]) -> None:
+        self._stage.route_settings = {
+            each.route: {
+                "ThrottlingBurstLimit": each.burst,
+                "ThrottlingRateLimit": each.requests_per_second,
+            }
+            for each in routes
+        }
 
     @property
     def logical_id(self) -> str:

@@ -692,5 +692,7 @@ class TestListingRuns:
         assert [run.run_id for run in page.runs] == [runs[n].run_id for n in (27, 24, 21, 18)]
         rest = store.list_runs(job.job_id, limit=9, status=RunStatus.SKIPPED, before=page.next_before)
         assert [run.run_id for run in rest.runs] == [runs[n].run_id for n in (15, 12, 9, 6, 3, 0)]
+        assert store.list_runs(job.job_id, limit=9, since="3", before="2").runs == []
+        assert store.queued_runs(job.job_id, since="3", until="2", limit=9) == []
         between = store.list_runs(job.job_id, limit=9, since=runs[3].run_id, before=runs[6].run_id)
         assert [run.run_id for run in between.runs] == [runs[n].run_id for n in (5, 4, 3)]

@@ -5,6 +5,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,10 +63,11 @@ class Account:
         value: str = outputs[key]
         return value
 
-    def client_with(self, *policy_arns: str) -> Client:
-        """A new user with these policies, and a client that signs as that user."""
-        iam, name = self.service("iam"), f"e2e-{uuid.uuid4().hex[:12]}"
-        iam.create_user(UserName=name)
+    def client_with(self, *policy_arns: str, name: str | None = None) -> Client:
+        """A new user (or one that must have this name) with these policies, and a client that signs as that user."""
+        iam, name = self.service("iam"), name or f"e2e-{uuid.uuid4().hex[:12]}"
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_user(UserName=name)
         for arn in policy_arns:
             iam.attach_user_policy(UserName=name, PolicyArn=arn)
         key = iam.create_access_key(UserName=name)["AccessKey"]

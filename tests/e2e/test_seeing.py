@@ -337,7 +337,9 @@ def test_a_planned_run_that_is_gone_is_missed_and_told_of(
     assert onlooker.values("watcher", "MissedFires") == [0, 1]
     assert onlooker.values("watcher", "DuplicatedFires") == [0, 0]
     assert onlooker.told_of(job_id) == [("missed", lost["run_id"]["S"])]
-    (told,) = [line for line in onlooker.lines("watcher") if line.get("message") == "a time has no run"]
+    (told,) = [
+        line for line in onlooker.lines("watcher") if line.get("message") == "missed fire: a time has no run"
+    ]
     assert (told["job_id"], told["run_id"]) == (job_id, lost["run_id"]["S"])
     client.cancel_job(job_id)
 
@@ -345,7 +347,7 @@ def test_a_planned_run_that_is_gone_is_missed_and_told_of(
 def test_a_trace_goes_from_the_request_to_the_task(client: Client) -> None:
     with listening() as target:
         request = a_request(task={"type": "http", "url": target.url})
-        job = client._call("POST", "/jobs", body=request, headers={"X-Amzn-Trace-Id": f"Root={TRACE}"})
+        job = client.call("POST", "/jobs", body=request, headers={"X-Amzn-Trace-Id": f"Root={TRACE}"})
         assert ended_run(client, job["job_id"])["status"] == "SUCCEEDED"
         headers = {name.lower(): value for name, value in target.received[0].headers.items()}
     assert headers["x-amzn-trace-id"] == f"Root={TRACE}"

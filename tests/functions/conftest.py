@@ -51,6 +51,7 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         create_tables(boto3.client("dynamodb"))
         boto3.client("s3").create_bucket(Bucket="spill")
+        secret = boto3.client("secretsmanager").create_secret(Name="signing", SecretString="s" * 64)
         sqs = boto3.client("sqs")
         names = [*PRIORITIES, *(f"{priority}-dead" for priority in PRIORITIES), "due", "due-dead"]
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
@@ -62,6 +63,7 @@ def queue_urls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
             "DUETIME_ENVIRONMENT": "test",
             "DUETIME_RECORDS_TABLE": RECORDS,
             "DUETIME_SPILL_BUCKET": "spill",
+            "DUETIME_SIGNING_SECRET_ARN": secret["ARN"],
             "DUETIME_RUN_DAYS": "30",
             "DUETIME_RUN_LOG_DAYS": "30",
             "DUETIME_EVENT_DAYS": "30",

@@ -78,7 +78,7 @@ def test_a_bad_change_is_refused_by_its_field_and_nothing_changes(
 def test_a_change_to_a_version_that_is_no_more_is_412(call: Call, job_id: str) -> None:
     put(call, job_id, {"name": "another"})
     answer = put(call, job_id, {"name": "third"}, headers={"if-match": '"1"'})
-    assert (answer.status, answer.body["type"]) == (412, "urn:duetime:problem:precondition-failed")
+    assert (answer.status, answer.body["type"]) == (412, "urn:duetime:problem:stale-version")
     assert put(call, job_id, {"name": "third"}, headers={"if-match": '"2"'}).status == 200
     assert put(call, job_id, {"name": "fourth"}, headers={"if-match": "*"}).status == 200
 

@@ -87,7 +87,7 @@ class TestAccepting:
         answer = service.handle(event, Context())
         assert (answer["statusCode"], answer["headers"]["Retry-After"]) == (503, "5")
         problem = json.loads(answer["body"])
-        assert problem["type"] == "urn:duetime:problem:service-unavailable"
+        assert problem["type"] == "urn:duetime:problem:unavailable"
         assert "secret" not in answer["body"]
         assert count_items() == 0
 

@@ -174,7 +174,7 @@ def test_an_audit_that_finds_a_miss_counts_it_and_writes_it_down(
     counted = audited()
     assert (counted["MissedFires"], counted["DuplicatedFires"], counted["AuditedFires"]) == ([1], [0], [0])
     assert audited()["MissedFires"] == [0]
-    assert [line["run_id"] for line in log.saying("a time has no run")] == [first["run_id"]["S"]]
+    assert [line["run_id"] for line in log.saying("missed fire")] == [first["run_id"]["S"]]
     (event,) = table.query(
         TableName="records",
         KeyConditionExpression="subject = :subject",

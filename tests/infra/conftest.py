@@ -60,8 +60,10 @@ class Synthesised:
         }
 
 
-def synthesise(name: str, change: Any = lambda stack: None) -> Synthesised:
-    environment = read_environment(name, BLOCKS)
+def synthesise(
+    name: str, change: Any = lambda stack: None, *, blocks: dict[str, Any] = BLOCKS
+) -> Synthesised:
+    environment = read_environment(name, blocks)
     folder = Path(mkdtemp(prefix="duetime-synth-"))
     app = App(analytics_reporting=False, outdir=str(folder))
     stack = add_stack(app, environment)
@@ -119,3 +121,9 @@ def synthesised(request: pytest.FixtureRequest) -> Synthesised:
 @pytest.fixture
 def prod() -> Synthesised:
     return _once("prod")
+
+
+@pytest.fixture
+def in_aws() -> list[Synthesised]:
+    """All that are not the emulator's."""
+    return [_once(name) for name in ENVIRONMENTS if name != "local"]

@@ -1,5 +1,7 @@
 import pytest
+from duetime.metrics import Metric
 
+from infra.metrics import METRICS
 from tests.infra.conftest import Synthesised
 
 FUNCTIONS = ("job_service", "job_search", "enqueuer", "status_feed", "watcher", "worker")
@@ -48,9 +50,10 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
                 "ADMINS",
                 "WAKEUPS",
                 "SPILL_BUCKET",
+                "SIGNING_SECRET_ARN",
             },
         ),
-        ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET"}),
+        ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET", "SIGNING_SECRET_ARN"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
         ("status_feed", set()),
         ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET", "RECORDS_TABLE", "EVENT_DAYS"}),
@@ -63,3 +66,13 @@ def test_a_function_is_told_what_it_needs_and_no_more(
     given = set(synthesised.function(name)["Environment"]["Variables"])
     shared = {"DUETIME_ENVIRONMENT", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
     assert given - shared == {f"DUETIME_{variable}" for variable in variables}
+
+
+def test_alarms_and_dashboard_know_the_metrics_that_the_functions_emit() -> None:
+    """Two lists, since neither the templates nor the functions import the other."""
+    emitted = {metric.value: (metric.unit.value, set(metric.sets)) for metric in Metric}
+    known = {
+        name: (each.unit, {(by,) for by in each.split_by} | ({()} if each.has_total else set()))
+        for name, each in METRICS.items()
+    }
+    assert emitted == known

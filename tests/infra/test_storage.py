@@ -138,3 +138,13 @@ def test_the_bucket_is_private_encrypted_and_forgets(synthesised: Synthesised) -
         rule.get("Prefix"): rule.get("ExpirationInDays") for rule in bucket["LifecycleConfiguration"]["Rules"]
     }
     assert (rules["logs/"], rules["results/"]) == (retention.run_log_days, retention.run_result_days)
+
+
+def test_the_signing_secret_is_generated_by_the_stack_and_kept_with_the_data(
+    synthesised: Synthesised,
+) -> None:
+    name, secret = synthesised.one("AWS::SecretsManager::Secret", "SigningSecret")
+    assert secret["GenerateSecretString"] == {"ExcludePunctuation": True, "PasswordLength": 64}
+    assert "SecretString" not in secret
+    kept = synthesised.environment.settings.keep_data
+    assert synthesised.template["Resources"][name]["DeletionPolicy"] == ("Retain" if kept else "Delete")

@@ -134,3 +134,53 @@ class TestRepeatedRequests:
         scene.submit(future(NOON + timedelta(hours=1)), "key", a=1)
         with pytest.raises(Conflict, match="Idempotency-Key"):
             scene.submit(future(NOON + timedelta(hours=1)), "key", a=2)
+
+
+class TestBatches:
+    def batch(self, scene: Scene, *timings: Timing, key: str | None = None, body: Any = "same") -> list[Any]:
+        specs = [a_spec(timing=timing) for timing in timings]
+        return list(scene.intake.submit_many(specs, by=ME, request=body, idempotency_key=key))
+
+    def test_each_has_its_outcome_and_its_wake_up(self) -> None:
+        scene = Scene()
+        hours = [future(NOON + timedelta(hours=n)) for n in (1, 2, 1)]
+        past = future(NOON - timedelta(hours=1))
+        outcomes = self.batch(scene, *hours, past)
+        assert [isinstance(outcome, InvalidField) for outcome in outcomes] == [False, False, False, True]
+        assert len(scene.wakeups.asked) == 2
+        assert all(scene.store.get_job(outcome.job.job_id) for outcome in outcomes[:3])
+
+    def test_repeated_under_its_key_it_makes_nothing_new(self) -> None:
+        scene = Scene()
+        hour = future(NOON + timedelta(hours=1))
+        first = self.batch(scene, hour, hour, key="k")
+        again = self.batch(scene, hour, hour, key="k")
+        assert [outcome.job.job_id for outcome in again] == [outcome.job.job_id for outcome in first]
+        assert [outcome.repeated for outcome in again] == [True, True]
+
+    def test_one_that_died_half_way_is_completed(self) -> None:
+        scene = Scene()
+        hour = future(NOON + timedelta(hours=1))
+        store = scene.store
+        create_many = store.create_many
+        store.create_many = lambda new: create_many(new[:1]) and [None] * len(new)  # type: ignore[method-assign]
+        self.batch(scene, hour, hour, key="k")
+        store.create_many = create_many  # type: ignore[method-assign]
+        outcomes = self.batch(scene, hour, hour, key="k")
+        assert [outcome.repeated for outcome in outcomes] == [True, False]
+        assert all(scene.store.get_job(outcome.job.job_id) for outcome in outcomes)
+
+    def test_another_batch_under_the_key_is_refused_as_a_whole(self) -> None:
+        scene = Scene()
+        hour = future(NOON + timedelta(hours=1))
+        self.batch(scene, hour, key="k")
+        with pytest.raises(Conflict):
+            self.batch(scene, hour, hour, hour, key="k", body="another")
+        assert len(scene.store._jobs) == 1
+
+    def test_without_its_wake_ups_nothing_is_written(self) -> None:
+        scene = Scene()
+        scene.wakeups.broken = True
+        with pytest.raises(Unavailable):
+            self.batch(scene, future(NOON + timedelta(hours=1)))
+        assert scene.store._jobs == {}

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,6 +53,7 @@ _TRANSACTION_BYTES: Final = 3_500_000
 _FILTERED_PAGE: Final = 500
 # Every run's id begins with a digit.
 _LOWEST: Final = "0"
+_END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _HIGHEST: Final = "~"
 _STATEMENT_LIMIT: Final = 25
 _QUEUED_PAGE: Final = 100
@@ -112,6 +113,9 @@ class DynamoStore:
         status: RunStatus | None = None,
     ) -> RunPage:
         values = {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
+        if values[":since"] > values[":before"]:
+            # DynamoDB refuses a range that ends before it begins.
+            return RunPage([], None)
         wanted: dict[str, Any] = {}
         if status:
             values[":status"] = status
@@ -136,6 +140,8 @@ class DynamoStore:
         return RunPage(found[:limit], found[limit - 1].run_id if len(found) > limit else None)
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        if since > until:
+            return []
         pages = self._client.get_paginator("query").paginate(
             TableName=self._runs,
             KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",
@@ -288,17 +294,43 @@ class DynamoStore:
         return overtaken
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
-        return self._watched(open_key(slot), limit=limit, behind=after, forward=True)
+        key = to_value(open_key(slot))
+        start: dict[str, Any] = {}
+        if after:
+            position = run_key(after.key) | {"watch_key": key, "watch_at": to_value(after.at)}
+            start = {"ExclusiveStartKey": position}
+        answer = self._client.query(
+            TableName=self._runs,
+            IndexName=_WATCH_INDEX,
+            KeyConditionExpression="watch_key = :key",
+            ExpressionAttributeValues={":key": key},
+            Limit=limit,
+            **start,
+        )
+        return [_watched(item) for item in answer["Items"]]
 
     def dead_letters(
         self, owner: str, *, limit: int, before: WatchedRun | None = None
     ) -> Sequence[WatchedRun]:
         found = [
-            place
-            for slot in range(DEAD_SPREAD)
-            for place in self._watched(dead_key(owner, slot), limit=limit, behind=before, forward=False)
+            place for slot in range(DEAD_SPREAD) for place in self._dead(dead_key(owner, slot), limit, before)
         ]
         return sorted(found, reverse=True)[:limit]
+
+    def _dead(self, watch_key: str, limit: int, before: WatchedRun | None) -> Iterable[WatchedRun]:
+        """Letters of the same millisecond are in any order, so a page cannot begin behind one of another slot: it
+        begins at the time, and leaves out what came before."""
+        values = {":key": to_value(watch_key), ":at": to_value(before.at if before else _END_OF_TIME)}
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._runs,
+            IndexName=_WATCH_INDEX,
+            KeyConditionExpression="watch_key = :key AND watch_at <= :at",
+            ExpressionAttributeValues=values,
+            ScanIndexForward=False,
+            PaginationConfig={"PageSize": limit + 1},
+        )
+        places = (_watched(item) for page in pages for item in page["Items"])
+        return islice((place for place in places if before is None or place < before), limit)
 
     def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
         answer = self._client.query(
@@ -317,25 +349,6 @@ class DynamoStore:
         late = answer["Items"]
         unmarked = [RunKey(i["job_id"]["S"], i["run_id"]["S"]) for i in late if "late_at" not in i]
         return LateRuns(len(late), unmarked)
-
-    def _watched(
-        self, watch_key: str, *, limit: int, behind: WatchedRun | None, forward: bool
-    ) -> list[WatchedRun]:
-        key = to_value(watch_key)
-        start: dict[str, Any] = {}
-        if behind:
-            position = run_key(behind.key) | {"watch_key": key, "watch_at": to_value(behind.at)}
-            start["ExclusiveStartKey"] = position
-        answer = self._client.query(
-            TableName=self._runs,
-            IndexName=_WATCH_INDEX,
-            KeyConditionExpression="watch_key = :key",
-            ExpressionAttributeValues={":key": key},
-            ScanIndexForward=forward,
-            Limit=limit,
-            **start,
-        )
-        return [_watched_run(item) for item in answer["Items"]]
 
     def _write_new(self, put_job: dict[str, Any], runs: Sequence[Run]) -> None:
         if runs:
@@ -431,6 +444,15 @@ class DynamoStore:
         return items
 
 
+def _watched(item: Any) -> WatchedRun:
+    waits = item["status"]["S"] == RunStatus.QUEUED and "put_off_at" not in item
+    return WatchedRun(
+        parse_instant(item["watch_at"]["S"]),
+        RunKey(item["job_id"]["S"], item["run_id"]["S"]),
+        parse_instant(item["not_before"]["S"]) if waits else None,
+    )
+
+
 def _groups(new: Sequence[NewJob]) -> Iterable[Sequence[NewJob]]:
     """As many jobs, with their runs, as one transaction takes."""
     group: list[NewJob] = []
@@ -446,15 +468,6 @@ def _groups(new: Sequence[NewJob]) -> Iterable[Sequence[NewJob]]:
         writes, size = writes + cost, size + weight
     if group:
         yield group
-
-
-def _watched_run(item: Any) -> WatchedRun:
-    waits = item["status"]["S"] == RunStatus.QUEUED and "put_off_at" not in item
-    return WatchedRun(
-        parse_instant(item["watch_at"]["S"]),
-        RunKey(item["job_id"]["S"], item["run_id"]["S"]),
-        parse_instant(item["not_before"]["S"]) if waits else None,
-    )
 
 
 def _guard(before: Item, names: Collection[str]) -> dict[str, Value | None]:

@@ -56,6 +56,10 @@ class Settings:
         return self._required("DUETIME_SPILL_BUCKET")
 
     @cached_property
+    def signing_secret_arn(self) -> str:
+        return self._required("DUETIME_SIGNING_SECRET_ARN")
+
+    @cached_property
     def runs_kept_for(self) -> timedelta:
         return timedelta(days=self._whole_number("DUETIME_RUN_DAYS"))
 

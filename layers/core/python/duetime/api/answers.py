@@ -2,24 +2,58 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 
+from duetime.api.problems import describe_error
 from duetime.blobs import Blobs
+from duetime.errors import RequestError
+from duetime.health import Health
 from duetime.instants import format_instant
 from duetime.job import Job
 from duetime.logbook import LogPiece
-from duetime.planning import Agenda
 from duetime.run import Attempt, Run
 from duetime.schedules import Upcoming
-from duetime.status import JobStatus
+from duetime.searching import next_due
 from duetime.submission import Submission
+from duetime.version import VERSION
 
 Json = dict[str, Any]
+
+SUMMARY: Final = (
+    "job_id",
+    "name",
+    "owner",
+    "status",
+    "schedule_type",
+    "cron_expression",
+    "timezone",
+    "interval_seconds",
+    "priority",
+    "tags",
+    "next_run_at",
+    "version",
+    "running",
+    "succeeded",
+    "failed",
+    "last_outcome",
+    "created_at",
+    "updated_at",
+    "updated_by",
+)
 
 
 def show_submission(submission: Submission, now: datetime) -> Json:
     job = submission.job
-    return {"job_id": job.job_id, "status": job.status, "next_run_at": _nextshow_time(job, now)}
+    return {"job_id": job.job_id, "status": job.status, "next_run_at": show_time(next_due(job, now))}
+
+
+def show_outcome(outcome: Submission | RequestError, now: datetime) -> Json:
+    """Of one job in a batch, as if it had been submitted alone."""
+    if isinstance(outcome, RequestError):
+        problem = describe_error(outcome)
+        return {"status_code": problem["status"], "job": None, "problem": problem}
+    return {"status_code": HTTPStatus.CREATED, "job": show_submission(outcome, now), "problem": None}
 
 
 def show_job(job: Job, now: datetime) -> Json:
@@ -53,7 +87,7 @@ def show_job(job: Job, now: datetime) -> Json:
         "max_concurrency": spec.max_concurrency,
         "overlap": spec.overlap,
         "tags": list(spec.tags),
-        "next_run_at": _nextshow_time(job, now),
+        "next_run_at": show_time(next_due(job, now)),
         "version": job.version,
         "running": job.running,
         "succeeded": job.succeeded,
@@ -63,6 +97,12 @@ def show_job(job: Job, now: datetime) -> Json:
         "updated_at": show_time(job.updated_at),
         "updated_by": job.updated_by,
     }
+
+
+def show_summary(job: Job, now: datetime) -> Json:
+    """A job in a list: what tells it from the others, without what may be large."""
+    whole = show_job(job, now)
+    return {name: whole[name] for name in SUMMARY}
 
 
 def show_upcoming(lines: Iterable[Upcoming], jitter: timedelta = timedelta()) -> list[Json]:
@@ -79,15 +119,21 @@ def show_upcoming(lines: Iterable[Upcoming], jitter: timedelta = timedelta()) ->
     ]
 
 
-def _nextshow_time(job: Job, now: datetime) -> str | None:
-    """The next time that the job is due, whether or not it is planned already."""
-    if job.status is not JobStatus.SCHEDULED:
-        return None
-    return show_time(Agenda.of(job).next_due(now))
-
-
 def show_status(job: Job, latest: Run | None, blobs: Blobs) -> Json:
     return {"job_id": job.job_id, "status": job.status, "latest_run": latest and show_run(latest, blobs)}
+
+
+def show_health(health: Health, environment: str) -> Json:
+    return {
+        "status": "behind" if health.is_behind else "ok",
+        "environment": environment,
+        "version": VERSION,
+        "checked_at": show_time(health.checked_at),
+        "stages": {
+            stage.value: {"oldest_age_seconds": round(age.total_seconds(), 3)}
+            for stage, age in health.oldest.items()
+        },
+    }
 
 
 def show_run(run: Run, blobs: Blobs) -> Json:

@@ -1,23 +1,47 @@
-"""The way in: what cannot even be read is refused before any route sees it."""
+"""The way in and out: what cannot even be read is refused before a route sees it, and every answer says its version."""
 
 import base64
 import binascii
 import json
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from duetime.api.problems import problem
+from duetime.api.problems import INVALID, NOT_JSON, describe, problem
+from duetime.errors import InvalidField
+from duetime.version import VERSION
+
+DEEPEST: Final = 64
+"""Levels of nesting in a body. Pydantic can write down some 255."""
 
 
 def resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
+    answer = _resolve(app, event, context)
+    answer.setdefault("headers", {})["Duetime-Version"] = VERSION
+    return answer
+
+
+def refuse_unknown_parameters(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """A misspelt filter must not quietly become no filter."""
+    known = {field.alias for field in app.context["_route"].dependant.query_params}
+    for name in app.current_event.query_string_parameters or {}:
+        if name not in known:
+            raise InvalidField(name, "is not a parameter that Duetime knows here")
+    return next_middleware(app)
+
+
+def _resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
     try:
         body = event.get("body") or ""
         if event.get("isBase64Encoded"):
             body = base64.b64decode(body, validate=True).decode("utf-8")
             event = event | {"body": body, "isBase64Encoded": False}
-        json.loads(body or "null")
+        if body and not _is_json(event.get("headers") or {}):
+            return _told(describe(NOT_JSON, "the body must be JSON: send Content-Type application/json"))
+        if _is_deeper_than(DEEPEST, json.loads(body or "null")):
+            return _refused(f"is nested more than {DEEPEST} levels deep")
     except json.JSONDecodeError:
         # The route says where the mistake is.
         return app.resolve(event, context)
@@ -28,8 +52,30 @@ def resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) ->
     return app.resolve(event, context)
 
 
+def _is_deeper_than(levels: int, value: Any) -> bool:
+    """Level by level, not by recursion. What is too deep could be stored, and never be shown again."""
+    level = [value]
+    for _ in range(levels):
+        inner = [each for each in level if isinstance(each, dict | list)]
+        level = [x for each in inner for x in (each.values() if isinstance(each, dict) else each)]
+        if not level:
+            return False
+    return True
+
+
+def _is_json(headers: Mapping[str, str]) -> bool:
+    """No type at all is taken for JSON: there is nothing else that it could be."""
+    named = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    media_type = named.split(";")[0].strip().lower()
+    return media_type in ("", "application/json") or media_type.endswith("+json")
+
+
 def _refused(reason: str) -> dict[str, Any]:
-    answer = problem(HTTPStatus.BAD_REQUEST, f"body: {reason}", [{"field": "body", "message": reason}])
+    return _told(describe(INVALID, f"body: {reason}", [{"field": "body", "message": reason}]))
+
+
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    answer = problem(body)
     return {
         "statusCode": answer.status_code,
         "headers": {"Content-Type": answer.content_type},

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -17,43 +18,65 @@ from duetime.errors import (
     NotIdentified,
     RequestError,
     Stale,
+    TooMany,
     Unavailable,
 )
 
 _CONTENT_TYPE: Final = "application/problem+json"
-_STATUSES: Final[Mapping[type[RequestError], HTTPStatus]] = {
-    InvalidField: HTTPStatus.BAD_REQUEST,
-    NotIdentified: HTTPStatus.FORBIDDEN,
-    NotFound: HTTPStatus.NOT_FOUND,
-    Conflict: HTTPStatus.CONFLICT,
-    Stale: HTTPStatus.PRECONDITION_FAILED,
-    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-}
-_RETRY_AFTER_SECONDS: Final = "5"
+_UNAVAILABLE_FOR: Final = timedelta(seconds=5)
 
 FieldErrors = Sequence[Mapping[str, str]]
 
 
-def problem(status: HTTPStatus, detail: str, errors: FieldErrors = ()) -> Response[str]:
-    kind = "invalid-request" if errors else status.phrase.lower().replace(" ", "-")
+class Kind(NamedTuple):
+    """A kind of problem. Callers may rely on its name; docs/api.md says what to do about each."""
+
+    name: str
+    status: HTTPStatus
+
+
+INVALID: Final = Kind("invalid-request", HTTPStatus.BAD_REQUEST)
+NOT_JSON: Final = Kind("unsupported-media-type", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+NO_ROUTE: Final = Kind("no-such-route", HTTPStatus.NOT_FOUND)
+INTERNAL: Final = Kind("internal-error", HTTPStatus.INTERNAL_SERVER_ERROR)
+KINDS: Final[Mapping[type[RequestError], Kind]] = {
+    InvalidField: INVALID,
+    NotIdentified: Kind("not-identified", HTTPStatus.FORBIDDEN),
+    NotFound: Kind("not-found", HTTPStatus.NOT_FOUND),
+    Conflict: Kind("conflict", HTTPStatus.CONFLICT),
+    Stale: Kind("stale-version", HTTPStatus.PRECONDITION_FAILED),
+    TooMany: Kind("quota-exceeded", HTTPStatus.TOO_MANY_REQUESTS),
+    Unavailable: Kind("unavailable", HTTPStatus.SERVICE_UNAVAILABLE),
+}
+
+
+def describe(kind: Kind, detail: str, errors: FieldErrors = ()) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "type": f"urn:duetime:problem:{kind}",
-        "title": status.phrase,
-        "status": int(status),
+        "type": f"urn:duetime:problem:{kind.name}",
+        "title": kind.status.phrase,
+        "status": int(kind.status),
         "detail": detail,
     }
-    if errors:
-        body["errors"] = list(errors)
-    return Response(status_code=int(status), content_type=_CONTENT_TYPE, body=json.dumps(body))
+    return body | ({"errors": list(errors)} if errors else {})
+
+
+def describe_error(error: RequestError) -> dict[str, Any]:
+    fields = [{"field": error.field, "message": error.reason}] if isinstance(error, InvalidField) else []
+    return describe(KINDS[type(error)], error.message, fields)
+
+
+def problem(body: Mapping[str, Any], retry_after: timedelta | None = None) -> Response[str]:
+    headers = {"Retry-After": str(int(retry_after.total_seconds()))} if retry_after else {}
+    return Response(
+        status_code=body["status"], content_type=_CONTENT_TYPE, headers={**headers}, body=json.dumps(body)
+    )
 
 
 def answer_with_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
     def failed(error: Exception) -> Response[str]:
         # The caller learns nothing about our insides; the log has everything.
         logger.exception("a request failed", exc_info=error)
-        return problem(
-            HTTPStatus.INTERNAL_SERVER_ERROR, "Duetime failed to answer; the request can be repeated"
-        )
+        return problem(describe(INTERNAL, "Duetime failed to answer; the request can be repeated"))
 
     def unavailable(error: Unavailable) -> Response[str]:
         # What AWS said is for the log; the caller is only told to come back.
@@ -69,17 +92,18 @@ def answer_with_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
 
 
 def _refused(error: RequestError) -> Response[str]:
-    fields = [{"field": error.field, "message": error.reason}] if isinstance(error, InvalidField) else []
-    answer = problem(_STATUSES[type(error)], error.message, fields)
-    if isinstance(error, Unavailable):
-        answer.headers["Retry-After"] = _RETRY_AFTER_SECONDS
-    return answer
+    match error:
+        case Unavailable():
+            return problem(describe_error(error), _UNAVAILABLE_FOR)
+        case TooMany():
+            return problem(describe_error(error), error.retry_after)
+    return problem(describe_error(error))
 
 
 def _invalid(error: RequestValidationError) -> Response[str]:
     fields = [{"field": _field_of(found), "message": _message_of(found)} for found in error.errors()]
     detail = "; ".join(f"{field['field']}: {field['message']}" for field in fields)
-    return problem(HTTPStatus.BAD_REQUEST, detail, fields)
+    return problem(describe(INVALID, detail, fields))
 
 
 def _too_deep(_: RecursionError) -> Response[str]:
@@ -87,7 +111,7 @@ def _too_deep(_: RecursionError) -> Response[str]:
 
 
 def _no_route(_: NotFoundError) -> Response[str]:
-    return problem(HTTPStatus.NOT_FOUND, "there is no such route")
+    return problem(describe(NO_ROUTE, "there is no such route"))
 
 
 def _field_of(found: Mapping[str, Any]) -> str:

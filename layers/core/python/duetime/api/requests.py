@@ -23,6 +23,7 @@ TASK_LIMIT_BYTES: Final = 16 * 1024
 LONGEST_TIMEOUT_SECONDS: Final = 7 * 86_400
 """For work that goes on elsewhere. What a worker performs itself has less: tasks/interface.py."""
 
+MOST_IN_A_BATCH: Final = 100
 LONGEST_JITTER_SECONDS: Final = 366 * 86_400
 
 
@@ -85,6 +86,9 @@ TaskSettings = Annotated[dict[str, Any], AfterValidator(lambda value: _json_with
 Time = Annotated[
     str, Field(max_length=64, json_schema_extra={"format": "date-time"}), AfterValidator(_instant)
 ]
+
+
+Status = Literal["SCHEDULED", "PAUSED", "CANCELLED", "COMPLETED", "pending", "running", "completed", "failed"]
 
 
 class Retry(_Strict):
@@ -230,12 +234,52 @@ class Fail(_Strict):
     retry_after_seconds: Annotated[int, Field(ge=0, le=LONGEST_DELAY_SECONDS)] | None = None
 
 
+class Batch(_Strict):
+    """Each job is judged by itself, as `POST /jobs` would: one that is refused does not keep the others out."""
+
+    jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_IN_A_BATCH)]
+
+    def specs(self) -> list[JobSpec | InvalidField]:
+        return [_spec_or_problem(number, job) for number, job in enumerate(self.jobs)]
+
+
+def _spec_or_problem(number: int, job: Mapping[str, Any]) -> JobSpec | InvalidField:
+    try:
+        return CreateJob.model_validate(job).to_spec()
+    except ValidationError as error:
+        problem = _first_problem(error)
+    except InvalidField as error:
+        problem = error
+    return InvalidField(f"jobs.{number}.{problem.field}", problem.reason)
+
+
+class Selection(_Strict):
+    """Which jobs: those that fit everything that is given."""
+
+    status: Status | None = None
+    schedule_type: Literal["IMMEDIATE", "FUTURE", "CRON", "INTERVAL"] | None = None
+    priority: Literal["high", "medium", "low"] | None = None
+    tag: Tag | None = None
+    name_prefix: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    due_from: Time | None = None
+    due_before: Time | None = None
+    user_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+
+
+class BulkRequest(_Strict):
+    action: Literal["pause", "resume", "cancel"]
+    filter: Selection
+    limit: Annotated[int, Field(ge=1, le=100)] = 100
+    page_token: Annotated[str, Field(max_length=1024)] | None = None
+
+
 class Redrive(_Strict):
-    """Which dead letters: all of the caller's, or those of a job."""
+    """Which dead letters: all of the caller's (for an admin, of whom it names), or those of a job."""
 
     job_id: Annotated[str, Field(max_length=64)] | None = None
+    user_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 100
-    page_token: Annotated[str, Field(max_length=512)] | None = None
+    page_token: Annotated[str, Field(max_length=1024)] | None = None
 
 
 def merge(changes: Mapping[str, Any], job: Job) -> JobSpec:
@@ -256,9 +300,14 @@ def merge(changes: Mapping[str, Any], job: Job) -> JobSpec:
     try:
         return CreateJob.model_validate(given).to_spec()
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "body"
-        raise InvalidField(field, str(first["msg"]).removeprefix("Value error, ")) from error
+        raise _first_problem(error) from error
+
+
+def _first_problem(error: ValidationError) -> InvalidField:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"]) or "body"
+    message = "is not a field that Duetime knows here" if first["type"] == "extra_forbidden" else first["msg"]
+    return InvalidField(field, str(message).removeprefix("Value error, "))
 
 
 def as_request(spec: JobSpec) -> dict[str, Any]:
