@@ -48,7 +48,7 @@ class Handler:
 
 
 @dataclass(frozen=True)
-class Enqueuer:
+class StreamReader:
     memory_mb: int = between(128, 10240)
     stream_parallelization: int = between(1, 10)
 
@@ -170,7 +170,8 @@ class Settings:
     api: Api
     job_service: Handler
     job_search: Handler
-    enqueuer: Enqueuer
+    enqueuer: StreamReader
+    status_feed: StreamReader
     watcher: Watcher
     worker: Worker
     notifier: Notifier

@@ -51,6 +51,7 @@ class Resources:
     run_queues: Mapping[str, RedrivenQueue]
     due: RedrivenQueue
     stream_failures: sqs.Queue
+    feed_failures: sqs.Queue
     wake_ups: WakeUps
     signing_secret: SigningSecret
     notices: RedrivenQueue
@@ -129,11 +130,26 @@ def grant_enqueuer(function: Function, on: Resources) -> None:
     function.allow(SEND, [on.stream_failures.queue_arn])
 
 
+def grant_status_feed(function: Function, on: Resources) -> None:
+    function.allow(READ_STREAM, [on.storage.runs_stream_arn])
+    function.allow(SEND, [on.feed_failures.queue_arn])
+    _allow_announcing(function, on)
+
+
+def _allow_announcing(function: Function, on: Resources) -> None:
+    """Who wants to hear of something, and that it has happened."""
+    function.allow(["dynamodb:Query"], [on.records])
+    function.allow(on.send, [on.notices.queue.queue_arn])
+
+
 def grant_watcher(function: Function, on: Resources) -> None:
     function.allow(["dynamodb:Query"], [f"{on.jobs}/index/waiting", f"{on.runs}/index/watch", on.runs])
     function.allow(["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], [on.jobs, on.runs])
     function.allow(["dynamodb:PartiQLUpdate"], [on.jobs])
-    function.allow(["dynamodb:PutItem"], [on.runs])
+    # Runs, and what the auditor found.
+    function.allow(["dynamodb:PutItem"], [on.runs, on.records])
+    function.allow(["sqs:GetQueueAttributes"], on.run_queue_arns)
+    _allow_announcing(function, on)
     function.allow(CONSUME_QUEUE, [on.due.queue.queue_arn])
     function.allow(on.send, [*on.run_queue_arns, *on.dead_letter_arns, on.due.queue.queue_arn])
     function.allow(["sqs:ReceiveMessage", "sqs:DeleteMessage"], on.dead_letter_arns)

@@ -2,4 +2,14 @@
 index too."""
 
 LISTED = ["name", "status", "schedule_type", "priority", "tags", "last_outcome"]
-WATCHED = ["status", "owner", "executor_id", "priority", "due_at", "not_before", "generation"]
+WATCHED = [
+    "status",
+    "owner",
+    "executor_id",
+    "priority",
+    "due_at",
+    "not_before",
+    "generation",
+    "put_off_at",
+    "late_at",
+]

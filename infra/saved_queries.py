@@ -117,8 +117,9 @@ QUERIES = [
         "rescued-runs",
         "Which runs were left behind by a worker, or by a hint that got lost?",
         """
-        filter message in ["a run was rescued", "a run could not be looked after"]
-        | fields @timestamp, message, job_id, run_id, status, reason
+        filter message in ["a run was rescued", "a run was hinted again", "a run is late, and waits still",
+            "a run was given up as undeliverable", "a run could not be looked after"]
+        | fields @timestamp, message, job_id, run_id, attempt, status, reason
         | sort @timestamp desc
         | limit 200
         """,
@@ -160,7 +161,7 @@ QUERIES = [
         "Which runs could the readers of the stream not tell anybody of?",
         """
         filter level in ["WARNING", "ERROR"]
-        | fields @timestamp, service, message, runs.0, exception_name
+        | fields @timestamp, service, message, job_id, run_id, attempt, exception_name
         | sort @timestamp desc
         | limit 200
         """,

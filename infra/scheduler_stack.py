@@ -10,7 +10,14 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.constructs.access_policy import AccessPolicy
-from infra.constructs.event_sources import DueQueueSource, NoticesSource, RunQueueSource, RunStreamSource
+from infra.constructs.event_sources import (
+    COUNTED,
+    HINTED,
+    DueQueueSource,
+    NoticesSource,
+    RunQueueSource,
+    RunStreamSource,
+)
 from infra.constructs.function import Function, Workplace
 from infra.constructs.http_api import SignedHttpApi
 from infra.constructs.layers import Layers
@@ -29,6 +36,7 @@ from infra.grants import (
     grant_job_service,
     grant_notifier,
     grant_schedules,
+    grant_status_feed,
     grant_watcher,
     grant_worker,
 )
@@ -51,10 +59,13 @@ WRITE_ROUTES = [
     "POST /jobs/{job_id}/runs/{run_id}/complete",
     "POST /jobs/{job_id}/runs/{run_id}/fail",
     "POST /dead-letters/redrive",
+    "POST /subscriptions",
+    "DELETE /subscriptions/{subscription_id}",
 ]
 READ_ROUTES = [
     "GET /jobs",
     "GET /executions",
+    "GET /subscriptions",
     "GET /health",
     "GET /openapi.json",
     "GET /jobs/{job_id}",
@@ -70,11 +81,20 @@ READ_ROUTES = [
 ]
 LONGEST_TARGETS = 2500
 # In a policy `*` spans slashes too, so these cover all of the routes.
-WRITE_ACCESS = ["POST /jobs", "POST /jobs/*", "PUT /jobs/*", "DELETE /jobs/*", "POST /dead-letters/redrive"]
+WRITE_ACCESS = [
+    "POST /jobs",
+    "POST /jobs/*",
+    "PUT /jobs/*",
+    "DELETE /jobs/*",
+    "POST /dead-letters/redrive",
+    "POST /subscriptions",
+    "DELETE /subscriptions/*",
+]
 READ_ACCESS = [
     "GET /jobs",
     "GET /jobs/*",
     "GET /executions",
+    "GET /subscriptions",
     "GET /dead-letters",
     "GET /health",
     "GET /openapi.json",
@@ -86,7 +106,7 @@ REPORT_ACCESS = [f"POST /jobs/*/runs/*/{verb}" for verb in ("heartbeat", "comple
 ACCOUNT_SHOWN_BY_NAG = "arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>"
 
 API_TIMEOUT = Duration.seconds(10)
-ENQUEUER_TIMEOUT = Duration.seconds(30)
+STREAM_TIMEOUT = Duration.seconds(30)
 # Lambda's limit, in every environment: a job's timeout_seconds means the same wherever it runs.
 WORKER_TIMEOUT = Duration.minutes(15)
 WATCHER_TIMEOUT = Duration.minutes(2)
@@ -142,6 +162,7 @@ class SchedulerStack(Stack):
         run_queues = RunQueues(self, "RunQueues", worker_timeout=WORKER_TIMEOUT, tls_only=tls_only)
         self._run_queues = run_queues.by_priority
         self._stream_failures = StreamFailures(self, "StreamFailures", tls_only=tls_only)
+        self._feed_failures = StreamFailures(self, "FeedFailures", tls_only=tls_only)
         self._due = RedrivenQueue(self, "Due", visibility_timeout=DUE_QUEUE_VISIBILITY, tls_only=tls_only)
         self._wake_ups = WakeUps(self, "WakeUps")
         self._notices = RedrivenQueue(
@@ -202,14 +223,20 @@ class SchedulerStack(Stack):
         self._enqueuer = self._function(
             "enqueuer",
             settings.enqueuer.memory_mb,
-            ENQUEUER_TIMEOUT,
+            STREAM_TIMEOUT,
             {"DUETIME_RUNS_TABLE": tables["DUETIME_RUNS_TABLE"], **queues},
+        )
+        self._status_feed = self._function(
+            "status_feed",
+            settings.status_feed.memory_mb,
+            STREAM_TIMEOUT,
+            {"DUETIME_RECORDS_TABLE": self._storage.records.table_name, **notices},
         )
         self._watcher = self._function(
             "watcher",
             settings.watcher.memory_mb,
             WATCHER_TIMEOUT,
-            {**tables, **queues, **wakeups, **spill},
+            {**tables, **queues, **wakeups, **spill, **events, **notices},
         )
         run_queues = {"DUETIME_RUN_QUEUE_URLS": queues["DUETIME_RUN_QUEUE_URLS"]}
         self._worker = self._function(
@@ -318,8 +345,18 @@ class SchedulerStack(Stack):
             "EnqueuerSource",
             function=self._enqueuer.function,
             stream_arn=self._storage.runs_stream_arn,
+            patterns=HINTED,
             parallelization=settings.enqueuer.stream_parallelization,
             failures=self._stream_failures,
+        )
+        RunStreamSource(
+            self,
+            "StatusFeedSource",
+            function=self._status_feed.function,
+            stream_arn=self._storage.runs_stream_arn,
+            patterns=COUNTED,
+            parallelization=settings.status_feed.stream_parallelization,
+            failures=self._feed_failures,
         )
         DueQueueSource(
             self,
@@ -354,6 +391,7 @@ class SchedulerStack(Stack):
             run_queues=self._run_queues,
             due=self._due,
             stream_failures=self._stream_failures,
+            feed_failures=self._feed_failures,
             wake_ups=self._wake_ups,
             signing_secret=self._signing_secret,
             notices=self._notices,
@@ -365,6 +403,7 @@ class SchedulerStack(Stack):
         grant_job_service(self._job_service, resources)
         grant_job_search(self._job_search, resources)
         grant_enqueuer(self._enqueuer, resources)
+        grant_status_feed(self._status_feed, resources)
         grant_watcher(self._watcher, resources)
         grant_worker(self._worker, resources)
         grant_notifier(self._notifier, resources)
@@ -379,14 +418,18 @@ class SchedulerStack(Stack):
                 "job_search": self._job_search.function,
                 "watcher": self._watcher.function,
                 "enqueuer": self._enqueuer.function,
+                "status_feed": self._status_feed.function,
                 "worker": self._worker.function,
+                "notifier": self._notifier.function,
             },
             run_queues=self._run_queues_by_priority(),
-            inner_queues={"due": self._due.queue},
+            inner_queues={"due": self._due.queue, "notices": self._notices.queue},
             dead_letters=self._dead_letters_by_priority(),
             undelivered={
                 "due": self._due.dead_letters,
                 "stream": self._stream_failures,
+                "feed": self._feed_failures,
+                "notices": self._notices.dead_letters,
             },
             tables={
                 "jobs": self._storage.jobs,

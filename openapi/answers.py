@@ -46,6 +46,7 @@ class Submitted(Answer):
     job_id: str
     status: JobStatus
     next_run_at: Instant | None
+    notify_secret: str | None = Field(description="to verify what an `https` notify block sends; only here")
 
 
 class BatchOutcome(Answer):
@@ -97,6 +98,12 @@ class JobSummary(Answer):
     updated_by: str
 
 
+class Notify(Answer):
+    events: list[str]
+    protocol: Literal["https", "sqs", "lambda"]
+    endpoint: str
+
+
 class Job(JobSummary):
     schedule_time: Instant | None
     start_at: Instant | None
@@ -112,6 +119,65 @@ class Job(JobSummary):
     timeout_seconds: int
     max_concurrency: int
     overlap: Literal["skip", "queue"]
+    notify: Notify | None
+
+
+class Spread(Answer):
+    average: float
+    p95: float
+
+
+class Outcomes(Answer):
+    succeeded: int
+    failed: int
+    cancelled: int
+    skipped: int
+
+
+class Streak(Answer):
+    outcome: RunStatus | None
+    runs: int
+
+
+class Statistics(Answer):
+    """Since its creation: `succeeded` and `failed`; all else of its latest 50 runs."""
+
+    succeeded: int
+    failed: int
+    recent_runs: Outcomes
+    duration_ms: Spread | None
+    lateness_ms: Spread | None
+    last_success_at: Instant | None
+    last_failure_at: Instant | None
+    streak: Streak
+
+
+class JobWithStatistics(Job):
+    statistics: Statistics
+
+
+class Subscription(Answer):
+    subscription_id: str
+    owner: str
+    protocol: Literal["email", "sms", "https", "sqs", "lambda"]
+    endpoint: str
+    events: list[str]
+    job_id: str | None
+    tag: str | None
+    all: bool
+    needs_confirmation: bool = Field(
+        description="nothing is sent before whoever reads the mailbox has confirmed it"
+    )
+    created_at: Instant
+    created_by: str
+
+
+class NewSubscription(Subscription):
+    secret: str | None = Field(description="of `https`: to verify what is sent; only here")
+
+
+class Subscriptions(Answer):
+    items: list[Subscription]
 
 
 class Attempt(Answer):

@@ -27,6 +27,7 @@ _HEADERS: Final[dict[str, str]] = {
 }
 _PARAMETERS: Final[dict[str, Json]] = {
     "job_id": {"type": "string", "format": "uuid"},
+    "subscription_id": {"type": "string", "format": "uuid"},
     "run_id": {"type": "string", "pattern": "^[0-9TZ]{19}-[0-9a-fm]{1,20}-[0-9a-f]{16}$"},
 }
 _EVERYWHERE: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
@@ -42,6 +43,8 @@ _ENVIRONMENT: Final = {
     "DUETIME_RECORDS_TABLE": "records",
     "DUETIME_SPILL_BUCKET": "spill",
     "DUETIME_SIGNING_SECRET_ARN": "secret",
+    "DUETIME_NOTICES_QUEUE_URL": "notices",
+    "DUETIME_NOTICE_TOPICS": "topics",
     "DUETIME_RUN_DAYS": "1",
     "DUETIME_RUN_LOG_DAYS": "1",
     "DUETIME_EVENT_DAYS": "1",

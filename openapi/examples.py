@@ -16,6 +16,8 @@ from duetime.api.answers import (
 from duetime.api.explanations import show_explanation
 from duetime.api.history import creation_of, show_event
 from duetime.api.problems import INVALID, describe
+from duetime.api.statistics import show_statistics
+from duetime.api.subscriptions import show_new_subscription, show_subscription
 from duetime.audit import Action, Actor, Source
 from duetime.blobs import MemoryBlobs
 from duetime.claiming import claimed
@@ -25,11 +27,15 @@ from duetime.health import Health, Stage
 from duetime.job import Job, JobSpec, Priority
 from duetime.logbook import LogLine, LogPiece
 from duetime.memory_store import MemoryStore
+from duetime.notify import NoticeEvent
+from duetime.notify import Protocol as Channel
 from duetime.pair import JobRun
 from duetime.planning import Agenda, plan
 from duetime.run import Run
 from duetime.schedules import preview
+from duetime.signing import SigningKey
 from duetime.submission import Submission
+from duetime.subscriptions import Subscription
 from duetime.timing import ScheduleType, Timing
 
 DUE = datetime(2026, 11, 18, 7, 0, tzinfo=UTC)
@@ -90,12 +96,34 @@ def _ended() -> JobRun:
 
 
 JOB, RUN = _ended()
+_SUBSCRIPTION = Subscription(
+    subscription_id="0b7e6f0e-1f6d-5b1e-9d55-0c6a7f1f2a3b",
+    owner=OWNER,
+    protocol=Channel.HTTPS,
+    endpoint="https://hooks.example.com/duetime",
+    events=(NoticeEvent.DEAD_LETTERED,),
+    tag="payments",
+    created_at=NOW,
+    created_by=OWNER,
+)
 PAIR = JobRun(JOB, RUN)
 BLOBS = MemoryBlobs()
 
 
 def job() -> dict[str, Any]:
     return show_job(JOB, NOW)
+
+
+def job_with_statistics() -> dict[str, Any]:
+    return job() | {"statistics": show_statistics(JOB, [RUN])}
+
+
+def subscription() -> dict[str, Any]:
+    return show_subscription(_SUBSCRIPTION)
+
+
+def new_subscription() -> dict[str, Any]:
+    return show_new_subscription(_SUBSCRIPTION, SigningKey(lambda: b"an example, and nobody's secret"))
 
 
 def run(of: Run = RUN) -> dict[str, Any]:

@@ -91,7 +91,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             "`user_id` is for admins."
         ),
     ),
-    "get_job": _jobs("Read a job", headers=ETAG),
+    "get_job": Operation(
+        "jobs", "Read a job", answers.JobWithStatistics, examples.job_with_statistics, headers=ETAG
+    ),
     "update_job": _change(
         "Change a job: only the fields to change",
         request={"cron_expression": "30 2 * * *"},
@@ -141,6 +143,34 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         lambda: {"redriven": [_REF], "refused": [], "next_page_token": None},
         problems=(HTTPStatus.NOT_FOUND, *_WRITES),
         request={"job_id": examples.JOB_ID},
+    ),
+    "create_subscription": Operation(
+        "subscriptions",
+        "Hear of what becomes of jobs",
+        answers.NewSubscription,
+        examples.new_subscription,
+        status=HTTPStatus.CREATED,
+        headers=LOCATION,
+        problems=(HTTPStatus.NOT_FOUND, *_WRITES),
+        request={
+            "protocol": "https",
+            "endpoint": "https://hooks.example.com/duetime",
+            "events": ["dead_lettered"],
+            "tag": "payments",
+        },
+    ),
+    "list_subscriptions": Operation(
+        "subscriptions",
+        "List subscriptions",
+        answers.Subscriptions,
+        lambda: {"items": [examples.subscription()]},
+    ),
+    "delete_subscription": Operation(
+        "subscriptions",
+        "End a subscription",
+        answers.Subscription,
+        examples.subscription,
+        problems=_WRITES,
     ),
     "report_heartbeat": _report(
         "Say that an attempt's work goes on",

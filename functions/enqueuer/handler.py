@@ -37,7 +37,10 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ARG0
     untold = announcer.announce(changes)
     if not untold:
         return {"batchItemFailures": []}
-    logger.warning("some runs could not be announced", runs=[key.run_id for key in untold])
+    for run in (change.run for change in changes if change.run.key in untold):
+        logger.warning(
+            "a run could not be announced", job_id=run.job_id, run_id=run.run_id, attempt=run.attempt
+        )
     # Lambda starts again from the first failure named; what comes after it is told again, which does no harm.
     first = next(i for i, change in enumerate(changes) if change.run.key in untold)
     return {"batchItemFailures": [{"itemIdentifier": records[first]["dynamodb"]["SequenceNumber"]}]}

@@ -20,23 +20,28 @@ from duetime.api.executions import Executions
 from duetime.api.explanations import show_explanation
 from duetime.api.finding import Filter, Finder
 from duetime.api.history import read_history, show_event
+from duetime.api.log_keys import log_keys
 from duetime.api.page_tokens import LONGEST, PageTokens
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import latest_run, visible_job, visible_run
 from duetime.api.requests import Preview, Status, asked_time
+from duetime.api.statistics import show_statistics
+from duetime.api.subscriptions import show_subscription
 from duetime.api.upcoming import preview_schedule, upcoming_of
 from duetime.clock import SystemClock
 from duetime.dynamo_lists import DynamoLists
 from duetime.dynamo_logs import DynamoLogs
 from duetime.dynamo_store import DynamoStore
+from duetime.dynamo_subscriptions import DynamoSubscriptions
 from duetime.explaining import Explainer
 from duetime.health import Examiner
 from duetime.job import Job
-from duetime.run import moment_part
+from duetime.run import Run, moment_part
 from duetime.s3_blobs import PRESIGNING, S3Blobs
 from duetime.searching import Search
 from duetime.settings import Settings
 from duetime.signing import key_in_secrets_manager
+from duetime.statistics import RECENT
 from duetime.status import RunStatus
 
 THREADS = 16
@@ -67,6 +72,7 @@ signing_key = key_in_secrets_manager(partial(boto3.client, "secretsmanager"), se
 tokens = PageTokens(lambda: signing_key.derive("page-tokens"))
 finder = Finder(Search(store, lists, clock, threads), tokens)
 letters = DeadLetters(store, tokens)
+subscriptions = DynamoSubscriptions(dynamodb, records_table=settings.records_table)
 executions = Executions(store, lists, tokens, threads)
 logger = Logger()
 app = APIGatewayHttpResolver(enable_validation=True)
@@ -115,8 +121,13 @@ def get_job(job_id: str) -> Response[dict[str, Any]]:
         status_code=200,
         content_type=content_types.APPLICATION_JSON,
         headers={"ETag": f'"{job.version}"'},
-        body=show_job(job, clock.now()),
+        body=show_job(job, clock.now()) | {"statistics": show_statistics(job, _recent_runs(job))},
     )
+
+
+def _recent_runs(job: Job) -> Sequence[Run]:
+    """Whose time has come: what is planned for later has nothing to tell yet."""
+    return store.list_runs(job.job_id, limit=RECENT, before=f"{moment_part(clock.now())}~").runs
 
 
 @app.get("/jobs/<job_id>/status")
@@ -218,6 +229,15 @@ def list_dead_letters(
     return _page([show_run(run, blobs) for run in page.runs], page.next_page_token)
 
 
+@app.get("/subscriptions")
+def list_subscriptions(user_id: UserId = None) -> dict[str, Any]:
+    caller = _caller()
+    owner = user_id or caller.principal
+    if owner != caller.principal and not caller.is_admin:
+        return {"items": []}
+    return {"items": [show_subscription(each) for each in subscriptions.of_owner(owner)]}
+
+
 @app.post("/schedules/preview")
 def preview_times(body: Annotated[Preview, Body()]) -> dict[str, Any]:
     # Nobody's data, but not for strangers either.
@@ -249,6 +269,7 @@ def _page(items: Sequence[dict[str, Any]], next_page_token: str | None) -> dict[
     return {"items": list(items), "next_page_token": next_page_token}
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handle(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    logger.append_keys(**log_keys(event))
     return resolve(app, event, context)

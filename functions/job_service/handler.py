@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
 import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response, content_types
-from aws_lambda_powertools.event_handler.openapi.params import Body, Header
+from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import ClientError
 from duetime import changing
 from duetime.admission import Admission
 from duetime.api.answers import show_job, show_outcome, show_run, show_submission, show_time
@@ -22,6 +23,7 @@ from duetime.api.caller import Caller, identify
 from duetime.api.dead_letters import DeadLetters, Whose
 from duetime.api.entry import refuse_unknown_parameters, resolve
 from duetime.api.finding import Filter, Finder
+from duetime.api.log_keys import log_keys
 from duetime.api.page_tokens import PageTokens
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import visible_job, visible_run
@@ -36,13 +38,23 @@ from duetime.api.requests import (
     UpdateJob,
     merge,
 )
+from duetime.api.subscriptions import (
+    CreateSubscription,
+    notify_secret_of,
+    show_new_subscription,
+    show_subscription,
+)
 from duetime.audit import Action
 from duetime.callbacks import Callbacks
 from duetime.clock import SystemClock
 from duetime.dynamo_lists import DynamoLists
 from duetime.dynamo_store import DynamoStore
-from duetime.errors import Conflict, InvalidField
+from duetime.dynamo_subscriptions import DynamoSubscriptions
+from duetime.errors import Conflict, InvalidField, RequestError
 from duetime.eventbridge_wakeups import QUICK, EventBridgeWakeUps
+from duetime.interests import Interests, KnownSubscriptions, announce_job_notice
+from duetime.job import Job
+from duetime.notices import paused_notice
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.run_control import RunControl
@@ -51,8 +63,11 @@ from duetime.searching import Search
 from duetime.settings import Settings
 from duetime.shelf import Shelf
 from duetime.signing import key_in_secrets_manager
+from duetime.sns_topics import SnsTopics
+from duetime.sqs_notices import SqsNotices
 from duetime.status import RunStatus
-from duetime.submission import Intake
+from duetime.submission import Intake, Submission
+from duetime.subscriptions import Subscriptions
 from duetime.wakeups import RememberedWakeUps
 
 THREADS = 8
@@ -82,10 +97,40 @@ lists = DynamoLists(
     records_table=settings.records_table,
 )
 intake = Intake(store, wakeups, clock, settings.allowed_targets, Admission(lists, settings.quotas, clock))
-changes = changing.Changes(intake)
+signing_key = key_in_secrets_manager(partial(boto3.client, "secretsmanager"), settings.signing_secret_arn)
+subscription_store = DynamoSubscriptions(dynamodb, records_table=settings.records_table)
+subscriptions = Subscriptions(
+    subscription_store,
+    SnsTopics(partial(boto3.client, "sns"), settings.notice_topics),
+    settings.allowed_targets,
+    clock,
+)
+interests = Interests(KnownSubscriptions(subscription_store, clock))
+
+
+def _tell(job: Job, action: Action) -> None:
+    """Those who want to hear of it. The job is paused all the same if they cannot be told."""
+    if action is not Action.PAUSED:
+        return
+    notices = SqsNotices(_sqs(), settings.notices_queue_url)
+    try:
+        is_told = announce_job_notice(paused_notice(job), job, interests, notices)
+    except ClientError as error:
+        is_told = False
+        logger.warning("whoever wants to hear of a pause is not known", reason=str(error))
+    if not is_told:
+        logger.warning("a pause could not be announced", job_id=job.job_id)
+
+
+@cache
+def _sqs() -> Any:
+    """Hardly ever needed, so not made at every cold start."""
+    return boto3.client("sqs")
+
+
+changes = changing.Changes(intake, _tell)
 control = RunControl(store, clock)
 callbacks = Callbacks(store, Shelf(blobs), clock)
-signing_key = key_in_secrets_manager(partial(boto3.client, "secretsmanager"), settings.signing_secret_arn)
 tokens = PageTokens(lambda: signing_key.derive("page-tokens"))
 letters = DeadLetters(store, tokens)
 bulk = Bulk(
@@ -114,7 +159,7 @@ def create_job(
     )
     return _answer(
         HTTPStatus.CREATED,
-        show_submission(submission, clock.now()),
+        show_submission(submission, clock.now(), notify_secret_of(submission.job, signing_key)),
         {"Location": f"/jobs/{submission.job.job_id}"},
     )
 
@@ -125,7 +170,11 @@ def create_jobs(body: Annotated[Batch, Body()], idempotency_key: IdempotencyKey 
         body.specs(), by=_caller().actor, request=body.jobs, idempotency_key=idempotency_key
     )
     now = clock.now()
-    return {"items": [show_outcome(outcome, now) for outcome in outcomes]}
+    return {"items": [show_outcome(outcome, now, _secret_of(outcome)) for outcome in outcomes]}
+
+
+def _secret_of(outcome: Submission | RequestError) -> str | None:
+    return notify_secret_of(outcome.job, signing_key) if isinstance(outcome, Submission) else None
 
 
 @app.post("/jobs/bulk")
@@ -215,6 +264,31 @@ def redrive_many(body: Annotated[Redrive, Body()]) -> dict[str, Any]:
     }
 
 
+@app.post("/subscriptions")
+def create_subscription(
+    body: Annotated[CreateSubscription, Body()], idempotency_key: IdempotencyKey = None
+) -> Response[dict[str, Any]]:
+    caller = _caller()
+    made = subscriptions.create(
+        body.to_wish(),
+        by=caller.principal,
+        find_job=lambda job_id: visible_job(job_id, caller, store),
+        request=body.model_dump(),
+        idempotency_key=idempotency_key,
+    )
+    location = {"Location": f"/subscriptions/{made.subscription_id}"}
+    return _answer(HTTPStatus.CREATED, show_new_subscription(made, signing_key), location)
+
+
+@app.delete("/subscriptions/<subscription_id>")
+def delete_subscription(
+    subscription_id: str, user_id: Annotated[str | None, Query(min_length=1, max_length=512)] = None
+) -> dict[str, Any]:
+    caller = _caller()
+    owner = user_id if user_id and caller.is_admin else caller.principal
+    return show_subscription(subscriptions.delete(owner, subscription_id))
+
+
 # These three are for the system that does an attempt's work, whoever it signs as: it is known by the attempt's token.
 
 
@@ -288,6 +362,7 @@ def _answer(status: HTTPStatus, body: dict[str, Any], headers: dict[str, str]) -
     )
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handle(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    logger.append_keys(**log_keys(event))
     return resolve(app, event, context)

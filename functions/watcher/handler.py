@@ -3,30 +3,42 @@ rescued."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from duetime.audit import Action
 from duetime.clock import SystemClock
-from duetime.due_messages import Patrol, SweepShard, WorkEnded, parse_due_message
+from duetime.due_messages import Audit, Patrol, SweepShard, WorkEnded, parse_due_message
 from duetime.dynamo_store import DynamoStore
+from duetime.emf import MetricLog
 from duetime.eventbridge_wakeups import QUICK, EventBridgeWakeUps
+from duetime.instants import format_instant
+from duetime.job import Job
 from duetime.letters import LetterKeeper
 from duetime.patrolling import Patroller, PatrolReport
 from duetime.patrols import Patrols
 from duetime.rescuing import Rescuer
+from duetime.run import Run
 from duetime.s3_blobs import LazyS3Blobs
 from duetime.settings import Settings
 from duetime.shelf import Shelf
 from duetime.sqs_dead_letters import SqsDeadLetters
 from duetime.sqs_due_queue import SqsDueQueue
+from duetime.sqs_queue_lengths import queue_lengths
 from duetime.sqs_run_queues import SqsRunQueues
 from duetime.sweeping import Sweeper, SweepReport
 from duetime.wakeups import RememberedWakeUps
+from duetime.watch_measures import of_audit, of_patrol, of_queues, of_sweep
 from duetime.watching import Watcher
 from duetime.work_reports import WorkReports
+
+if TYPE_CHECKING:
+    from duetime.auditing import Auditor, AuditReport
 
 THREADS = 16
 # Enough to plan one more page, and to hand on the rest.
@@ -38,11 +50,14 @@ settings = Settings.from_environment()
 clock = SystemClock()
 threads = ThreadPoolExecutor(max_workers=THREADS)
 sqs = boto3.client("sqs")
+dynamodb = boto3.client("dynamodb", config=Config(max_pool_connections=THREADS))
 store = DynamoStore(
-    boto3.client("dynamodb", config=Config(max_pool_connections=THREADS)),
+    dynamodb,
     jobs_table=settings.jobs_table,
     runs_table=settings.runs_table,
+    records_table=settings.records_table,
     runs_kept_for=settings.runs_kept_for,
+    events_kept_for=settings.events_kept_for,
 )
 queues = SqsRunQueues(
     sqs,
@@ -64,6 +79,7 @@ watcher = Watcher(
     wakeups,
     clock,
 )
+metrics = MetricLog(settings.environment)
 logger = Logger()
 
 
@@ -91,32 +107,103 @@ def _look(body: str, context: Any) -> None:
             _report_sweep(watcher.sweep_shard(message, has_time))
         case Patrol():
             if report := watcher.patrol(message):
-                _log_patrol(report)
+                _report_patrol(report)
                 if report.unread:
                     raise ExceptionGroup("a patrol was not complete", report.unread)
+        case Audit():
+            _report_audit(_auditor().audit(message.job_ids))
         case WorkEnded():
-            watcher.take_report(message)
+            _report_work(watcher.take_report(message))
         case tick:
             sweep, patrol = watcher.tick()
-            _log_patrol(patrol)
+            _report_patrol(patrol)
+            _report_queues()
             _report_sweep(sweep)
             if tick.is_thorough:
                 logger.info("tidied the dead-letter queues", removed=watcher.tidy())
 
 
 def _report_sweep(report: SweepReport) -> None:
+    metrics.emit(of_sweep(report))
     for job_id, error in report.unplannable:
         logger.error("a job cannot be planned", job_id=job_id, reason=str(error))
+    for failure in report.unasked:
+        logger.warning("an audit could not be asked for; the next one makes up for it", reason=str(failure))
     logger.info("swept", jobs=report.jobs, runs=report.runs, handed_on=report.handed_on)
     if report.unwritten:
         # The message comes back, and whoever takes it up does what is left.
         raise ExceptionGroup("a sweep was not complete", report.unwritten)
 
 
-def _log_patrol(report: PatrolReport) -> None:
+def _report_patrol(report: PatrolReport) -> None:
+    metrics.emit(of_patrol(report))
     for run in report.rescued:
-        logger.warning("a run was rescued", job_id=run.job_id, run_id=run.run_id, status=run.status)
+        logger.warning("a run was rescued", **_keys(run), status=run.status)
+    for run in report.hinted:
+        logger.warning("a run was hinted again", **_keys(run), hints=run.hints)
+    for run in report.given_up:
+        logger.error("a run was given up as undeliverable", **_keys(run))
+    for run in report.marked_late:
+        logger.warning("a run is late, and waits still", **_keys(run), due_at=format_instant(run.due_at))
     for key, error in report.unanswered:
         logger.warning(
             "a run could not be looked after", job_id=key.job_id, run_id=key.run_id, reason=repr(error)[:1000]
         )
+
+
+def _report_audit(report: "AuditReport") -> None:
+    metrics.emit(of_audit(report))
+    for found in report.findings:
+        logger.error(
+            "missed fire: a time has no run"
+            if found.action == Action.MISSED
+            else "duplicated fire: a time was run twice",
+            job_id=found.job.job_id,
+            run_id=found.run_id,
+            nominal_at=format_instant(found.nominal_at),
+        )
+        if found.action == Action.MISSED:
+            _tell_of_miss(found.job, found.nominal_at)
+    for job_id, error in report.unread:
+        logger.warning("a job could not be audited", job_id=job_id, reason=str(error))
+
+
+def _tell_of_miss(job: Job, nominal_at: datetime) -> None:
+    """Those who want to hear of it. It is on record, whether or not they can be told."""
+    from duetime.dynamo_subscriptions import DynamoSubscriptions
+    from duetime.interests import Interests, KnownSubscriptions, announce_job_notice
+    from duetime.notices import missed_notice
+    from duetime.sqs_notices import SqsNotices
+
+    subscriptions = DynamoSubscriptions(dynamodb, records_table=settings.records_table)
+    notices = SqsNotices(sqs, settings.notices_queue_url)
+    interests = Interests(KnownSubscriptions(subscriptions, clock))
+    missed = missed_notice(job, nominal_at, clock.now())
+    if not announce_job_notice(missed, job, interests, notices):
+        logger.warning("a missed time could not be announced", job_id=job.job_id)
+
+
+@cache
+def _auditor() -> "Auditor":
+    """Not needed for what a cold start is in a hurry for."""
+    from duetime.auditing import Auditor
+
+    return Auditor(store, clock, threads, settings.runs_kept_for)
+
+
+def _report_queues() -> None:
+    try:
+        metrics.emit(of_queues(queue_lengths(sqs, settings.run_queue_urls)))
+    except ClientError as error:
+        # A number that is missing for a minute is no reason to do a tick again.
+        logger.warning("the run queues could not be measured", reason=str(error))
+
+
+def _report_work(run: Run | None) -> None:
+    if run is not None:
+        logger.info("work that went on elsewhere has ended", **_keys(run), status=run.status)
+
+
+def _keys(run: Run) -> dict[str, Any]:
+    """By which everything that happened to a run is found, in the log of every function."""
+    return {"job_id": run.job_id, "run_id": run.run_id, "attempt": run.attempt}

@@ -15,12 +15,14 @@ from duetime.claimant import Claimant
 from duetime.clock import SystemClock
 from duetime.dynamo_logs import DynamoLogs
 from duetime.dynamo_store import DynamoStore
+from duetime.emf import MetricLog
 from duetime.heart import Heart
 from duetime.hints import ReceivedHint
 from duetime.logbook import LogShelf
 from duetime.pair import JobRun
 from duetime.s3_blobs import LazyS3Blobs
 from duetime.settings import Settings
+from duetime.utilisation import measure_use, time_in_worker
 from duetime.worker import LONGEST_WAIT, Worker
 
 BATCH_SIZE = 10
@@ -61,21 +63,25 @@ heart = Heart(_store(heart_client), clock)
 logs = DynamoLogs(client, records_table=settings.records_table, kept_for=settings.logs_kept_for, clock=clock)
 allowed_targets = settings.allowed_targets
 shelf = LogShelf(logs, LazyS3Blobs(settings.spill_bucket))
+metrics = MetricLog(settings.environment)
 logger = Logger()
 
 
 @logger.inject_lambda_context
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    began_at, busy = clock.now(), list[timedelta]()
     worker = _worker(context)
     hints = {record["messageId"]: ReceivedHint.from_message(record["body"]) for record in event["Records"]}
     found = worker.load(list(hints.values()))
     with ThreadPoolExecutor(max_workers=BATCH_SIZE) as threads:
         done = {
             record["messageId"]: threads.submit(
-                _work, worker, found.get(hints[record["messageId"]].key), record
+                _work, worker, found.get(hints[record["messageId"]].key), record, busy
             )
             for record in event["Records"]
         }
+    if event["Records"]:
+        metrics.emit(measure_use(busy, BATCH_SIZE, clock.now() - began_at))
     failed = [message_id for message_id, ok in done.items() if not ok.result()]
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
@@ -87,11 +93,16 @@ def _worker(context: Any) -> Worker:
     return Worker(store, clock, Claimant(store, clock, context.log_stream_name), attempter)
 
 
-def _work(worker: Worker, seen: JobRun | None, record: dict[str, Any]) -> bool:
+def _work(worker: Worker, seen: JobRun | None, record: dict[str, Any], busy: list[timedelta]) -> bool:
     """Whether the hint has done its duty. If not, its message comes back."""
+    # Of this thread alone: others log about other runs at the same moment.
+    logger.thread_safe_clear_keys()
     if seen is None:
-        logger.warning("a hint names a run that does not exist; dropped")
+        logger.warning("a hint names a run that does not exist; dropped", hint=record["body"])
         return True
+    logger.thread_safe_append_keys(
+        job_id=seen.run.job_id, run_id=seen.run.run_id, attempt=seen.run.attempt + 1
+    )
     try:
         if (early_by := worker.time_until_due(seen)) > LONGEST_WAIT:
             # For the rest of its time, less a second to get here again.
@@ -99,13 +110,12 @@ def _work(worker: Worker, seen: JobRun | None, record: dict[str, Any]) -> bool:
             return False
         run = worker.work(seen)
     except Exception:
-        logger.exception("a run could not be worked on", job_id=seen.job.job_id, run_id=seen.run.run_id)
+        logger.exception("a run could not be worked on")
         _send_back(record, AGAIN)
         return False
     if run is not None:
-        logger.info(
-            "an attempt ended", job_id=run.job_id, run_id=run.run_id, status=run.status, attempt=run.attempt
-        )
+        busy.append(time_in_worker(run))
+        logger.info("an attempt ended", attempt=run.attempt, status=run.status)
     return True
 
 

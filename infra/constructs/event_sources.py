@@ -1,10 +1,12 @@
-"""What wakes the enqueuer, the watcher, the worker and the notifier.
+"""What wakes the functions that no caller wakes.
 
 These are the bare CloudFormation resources, because CDK's event source classes also grant, and more than is needed
 (GetQueueUrl, ListStreams on every stream of the account).
 """
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
@@ -12,13 +14,27 @@ from constructs import Construct
 
 from infra.environments import Concurrency, Pollers
 
-HINTED_STATUSES = ["QUEUED", "RETRYING", "FAILED"]
+Patterns = Sequence[Mapping[str, Any]]
+
+# Each write that leaves a run in a status which the queues must be told of.
+HINTED: Patterns = [{"NewImage": {"status": {"S": ["QUEUED", "RETRYING", "FAILED"]}}}]
+# Each write that can be an attempt's end or a run's, a first start, or a mark that it is late. Not the heartbeats of
+# what is RUNNING, nor planning: together more than all the others.
+COUNTED: Patterns = [
+    {
+        "NewImage": {
+            "status": {"S": ["RETRYING", "SUCCEEDED", "FAILED", "DEAD_LETTERED", "CANCELLED", "SKIPPED"]}
+        }
+    },
+    {"NewImage": {"status": {"S": ["RUNNING"]}}, "OldImage": {"status": {"S": ["QUEUED"]}}},
+    {"NewImage": {"status": {"S": ["QUEUED"]}, "late_at": {"S": [{"exists": True}]}}},
+]
 
 _Mapping = lambda_.CfnEventSourceMapping
 
 
 class RunStreamSource(_Mapping):
-    """Each write that leaves a run in a status which somebody must be told of."""
+    """Each write to the table of runs that one of the patterns matches."""
 
     def __init__(
         self,
@@ -27,6 +43,7 @@ class RunStreamSource(_Mapping):
         *,
         function: lambda_.Function,
         stream_arn: str,
+        patterns: Patterns,
         parallelization: int,
         failures: sqs.Queue,
     ) -> None:
@@ -37,7 +54,7 @@ class RunStreamSource(_Mapping):
             event_source_arn=stream_arn,
             # Not LATEST: it would miss what is written between the table's creation and the mapping's.
             starting_position="TRIM_HORIZON",
-            filter_criteria=_status_is(HINTED_STATUSES),
+            filter_criteria=_filters(patterns),
             batch_size=100,
             maximum_batching_window_in_seconds=0,
             parallelization_factor=parallelization,
@@ -125,9 +142,9 @@ class NoticesSource(_Mapping):
         )
 
 
-def _status_is(statuses: list[str]) -> _Mapping.FilterCriteriaProperty:
-    pattern = json.dumps({"dynamodb": {"NewImage": {"status": {"S": statuses}}}})
-    return _Mapping.FilterCriteriaProperty(filters=[_Mapping.FilterProperty(pattern=pattern)])
+def _filters(patterns: Patterns) -> _Mapping.FilterCriteriaProperty:
+    texts = [json.dumps({"dynamodb": pattern}) for pattern in patterns]
+    return _Mapping.FilterCriteriaProperty(filters=[_Mapping.FilterProperty(pattern=text) for text in texts])
 
 
 def _concurrency(scaling: Concurrency | Pollers) -> _Mapping.ScalingConfigProperty | None:

@@ -75,7 +75,7 @@ class RunQueues(Construct):
 
 
 class StreamFailures(EncryptedQueue):
-    """Where Lambda puts the position of stream records that the enqueuer could not process."""
+    """Where Lambda puts the position of stream records that a function could not process."""
 
     def __init__(self, scope: Construct, construct_id: str, *, tls_only: bool) -> None:
         super().__init__(scope, construct_id, retention_period=LONGEST_RETENTION, tls_only=tls_only)

@@ -438,7 +438,7 @@ class TestWatch:
         watch = watch_of(run)
         assert watch is not None
         found = store.open_runs(int(watch.key.removeprefix("open#")), limit=100)
-        return [place.key for place in found if place == (run.deadline_at, run.key)]
+        return [place.key for place in found if place[:2] == (run.deadline_at, run.key)]
 
     def test_an_open_run_is_watched_until_it_ends(self, store: Store) -> None:
         seen = stored(store, a_pair())
@@ -465,8 +465,66 @@ class TestWatch:
         store.create(job, runs)
         first = store.open_runs(3, limit=3)
         second = store.open_runs(3, limit=3, after=first[-1])
-        expected = sorted((run.deadline_at, run.key) for run in runs)
-        assert [tuple(place) for place in (*first, *second)][:5] == expected
+        by_deadline = sorted(runs, key=lambda run: (run.deadline_at, run.key))
+        expected = [(run.deadline_at, run.key) for run in by_deadline]
+        assert [place[:2] for place in (*first, *second)][:5] == expected
+        assert [place.waits_since for place in first] == [run.not_before for run in by_deadline[:3]]
+
+    def test_runs_that_wait_too_long_are_counted_and_the_unmarked_among_them_named(
+        self, store: Store
+    ) -> None:
+        job = a_cron_job()
+        # Long ago, so that they stand before what other tests have left on the index.
+        early = NOW - timedelta(days=1900)
+        runs: list[Run] = []
+        minute = 0
+        while len(runs) < 6:
+            run = a_run(job, at=early + timedelta(minutes=(minute := minute + 1)))
+            run = run.evolve(not_before=early, deadline_at=early + timedelta(seconds=len(runs)))
+            watch = watch_of(run)
+            if watch and watch.key == "open#5":
+                runs.append(run)
+        forgotten, marked, put_off, under_way, later, last = runs
+        marked = marked.evolve(late_at=NOW)
+        put_off = put_off.evolve(put_off_at=NOW)
+        later = later.evolve(not_before=early + timedelta(seconds=1))
+        between = under_way.evolve(status=RunStatus.RUNNING).evolve(status=RunStatus.RETRYING)
+        store.create(job, [forgotten, marked, put_off, between, later, last])
+        number, unmarked = store.waiting_late(5, due_before=early + timedelta(milliseconds=500), limit=5)
+        assert (number, list(unmarked)) == (2, [forgotten.key])
+        number, unmarked = store.waiting_late(5, due_before=early + timedelta(milliseconds=500), limit=6)
+        assert (number, list(unmarked)) == (3, [forgotten.key, last.key])
+        assert store.waiting_late(5, due_before=early, limit=6).number == 0
+
+    def test_a_mark_takes_a_run_off_the_unmarked(self, store: Store) -> None:
+        seen = stored(store, a_pair())
+        watch = watch_of(seen.run)
+        assert watch is not None
+        slot = int(watch.key.removeprefix("open#"))
+        assert seen.run.key in store.waiting_late(slot, due_before=LATER, limit=1000).unmarked
+        assert store.advance(seen.run, replace(seen.run, late_at=LATER))
+        assert seen.run.key not in store.waiting_late(slot, due_before=LATER, limit=1000).unmarked
+        assert run_of(store, seen.run.key).late_at == LATER
+
+
+class TestAudits:
+    def test_how_far_a_job_was_audited_is_written_once_by_whoever_is_first(self, store: Store) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        judged = {"generation", "audited_until"}
+        assert store.adjust(job, replace(job, audited_until=NOW), judged)
+        assert not store.adjust(job, replace(job, audited_until=LATER), judged)
+        first = store.get_job(job.job_id)
+        assert first is not None
+        assert first.audited_until == NOW
+        assert store.adjust(first, replace(first, audited_until=LATER), judged)
+
+    def test_an_entry_whose_token_follows_from_what_it_says_is_written_once(self, store: Store) -> None:
+        job = a_cron_job()
+        store.create(job, [])
+        missed = Event(job_id=job.job_id, at=NOW, action="missed", by="duetime", token="missed-1")
+        assert (store.note(missed), store.note(missed)) == (True, False)
+        assert list(store.events(job.job_id, limit=10).events) == [missed]
 
 
 class TestHolders:

@@ -144,7 +144,10 @@ def test_a_job_is_answered_with_its_location(call: Call) -> None:
     answer = call("job_service", sample("http_post_jobs_immediate"))
     body = json.loads(answer["body"])
     assert answer["headers"]["Location"] == f"/jobs/{body['job_id']}"
-    assert (set(body), body["status"]) == ({"job_id", "status", "next_run_at"}, "SCHEDULED")
+    assert (set(body), body["status"]) == (
+        {"job_id", "status", "next_run_at", "notify_secret"},
+        "SCHEDULED",
+    )
 
 
 def read_as(call: Call, job_id: str, user_arn: str) -> int:

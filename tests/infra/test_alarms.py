@@ -10,7 +10,7 @@ from infra.metrics import METRICS, duetime_metric
 from infra.parts import INDEXES
 from tests.infra.conftest import BLOCKS, Properties, Synthesised, synthesise
 
-FUNCTIONS = ("job_service", "job_search", "watcher", "enqueuer", "worker")
+FUNCTIONS = ("job_service", "job_search", "watcher", "enqueuer", "status_feed", "worker", "notifier")
 PRIORITIES = ("high", "medium", "low")
 WELL, BAD, AS_BEFORE = "notBreaching", "breaching", "ignore"
 
@@ -38,18 +38,26 @@ def plain_alarms(settings: dict[str, Any]) -> dict[str, Expected]:
         **{f"dead-letters-{each}": Expected(letters, AS_BEFORE, visible, "Maximum") for each in PRIORITIES},
         **{
             f"undelivered-{each}": Expected(undelivered, AS_BEFORE, visible, "Maximum")
-            for each in ("due", "stream")
+            for each in ("due", "stream", "feed", "notices")
         },
         **{
             f"old-messages-{each}": Expected(settings["oldest_hint_seconds"], WELL, age, "Maximum")
             for each in PRIORITIES
         },
-        "old-messages-due": Expected(settings["oldest_inner_message_seconds"], WELL, age, "Maximum"),
+        **{
+            f"old-messages-{each}": Expected(settings["oldest_inner_message_seconds"], WELL, age, "Maximum")
+            for each in ("due", "notices")
+        },
         **{
             f"errors-{each}": Expected(settings["function_errors"], WELL, "Errors", "Sum")
             for each in FUNCTIONS
         },
-        "stream-behind-enqueuer": Expected(settings["stream_age_ms"], WELL, "IteratorAge", "Maximum", 60, 3),
+        **{
+            f"stream-behind-{each}": Expected(
+                settings["stream_age_ms"], WELL, "IteratorAge", "Maximum", 60, 3
+            )
+            for each in ("enqueuer", "status_feed")
+        },
         "watcher-silent": Expected(1, BAD, "Invocations", "Sum", 300, silent, "LessThanThreshold"),
         "api-5xx": Expected(settings["api_5xx"], WELL, "5xx", "Sum"),
     }
@@ -60,7 +68,7 @@ def computed_alarms(settings: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return {
         "failure-rate": (settings["failure_rate_percent"], 2),
         "throttled-functions": (settings["throttles"], len(FUNCTIONS)),
-        "dropped-invocations": (settings["dropped_invocations"], 2),
+        "dropped-invocations": (settings["dropped_invocations"], 3),
         "throttled-table-jobs": (settings["throttles"], 6),
         "throttled-table-runs": (settings["throttles"], 4),
         "throttled-table-records": (settings["throttles"], 2),

@@ -1,9 +1,12 @@
 import pytest
+from duetime.metrics import Metric
 
+from infra.metrics import METRICS
 from tests.infra.conftest import Synthesised
 
-FUNCTIONS = ("job_service", "job_search", "enqueuer", "watcher", "worker", "notifier")
+FUNCTIONS = ("job_service", "job_search", "enqueuer", "status_feed", "watcher", "worker", "notifier")
 TABLES = ("JOBS_TABLE", "RUNS_TABLE", "RUN_DAYS")
+FINDINGS = ("RECORDS_TABLE", "EVENT_DAYS", "NOTICES_QUEUE_URL")
 LOGS = ("RECORDS_TABLE", "RUN_LOG_DAYS")
 QUEUES = ("RUN_QUEUE_URLS", "DEAD_LETTER_QUEUE_URLS", "DUE_QUEUE_URL", "HINT_LEAD_MS")
 
@@ -55,7 +58,8 @@ def test_no_log_is_kept_for_ever(synthesised: Synthesised) -> None:
         ),
         ("job_search", {*TABLES, *LOGS, "ADMINS", "SPILL_BUCKET", "SIGNING_SECRET_ARN"}),
         ("enqueuer", {"RUNS_TABLE", *QUEUES}),
-        ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET"}),
+        ("status_feed", {"RECORDS_TABLE", "NOTICES_QUEUE_URL"}),
+        ("watcher", {*TABLES, "WAKEUPS", *QUEUES, "SPILL_BUCKET", *FINDINGS}),
         (
             "notifier",
             {
@@ -76,3 +80,13 @@ def test_a_function_is_told_what_it_needs_and_no_more(
     given = set(synthesised.function(name)["Environment"]["Variables"])
     shared = {"DUETIME_ENVIRONMENT", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
     assert given - shared == {f"DUETIME_{variable}" for variable in variables}
+
+
+def test_alarms_and_dashboard_know_the_metrics_that_the_functions_emit() -> None:
+    """Two lists, since neither the templates nor the functions import the other."""
+    emitted = {metric.value: (metric.unit.value, set(metric.sets)) for metric in Metric}
+    known = {
+        name: (each.unit, {(by,) for by in each.split_by} | ({()} if each.has_total else set()))
+        for name, each in METRICS.items()
+    }
+    assert emitted == known

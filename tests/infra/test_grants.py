@@ -26,6 +26,7 @@ class Names:
             self._name("AWS::SQS::Queue", f"RunQueues{each}DeadLetters") for each in PRIORITIES
         ]
         self.failures = self._name("AWS::SQS::Queue", "StreamFailures")
+        self.feed_failures = self._name("AWS::SQS::Queue", "FeedFailures")
         self.due = self._name("AWS::SQS::Queue", "DueQueue")
         self.notices = self._name("AWS::SQS::Queue", "NoticesQueue")
         self.due_dead_letters = self._name("AWS::SQS::Queue", "DueDeadLetters")
@@ -199,6 +200,19 @@ def test_the_enqueuer_reads_the_stream_tells_the_queues_and_marks_runs(synthesis
     )
 
 
+def test_the_status_feed_reads_the_stream_and_announces_what_somebody_wants_to_hear(
+    synthesised: Synthesised,
+) -> None:
+    names = Names(synthesised)
+    assert synthesised.grants("StatusFeedRole") == (
+        names.log("StatusFeed")
+        | {("sqs:SendMessage", names.feed_failures)}
+        | on_tables(READ_STREAM, f"{names.runs}.StreamArn")
+        | on_tables(("Query",), names.records)
+        | sends(synthesised, [names.notices])
+    )
+
+
 def test_the_watcher_finds_plans_rescues_and_tells_the_queues(synthesised: Synthesised) -> None:
     names = Names(synthesised)
     emulator = {("dynamodb:BatchExecuteStatement", "*")} if synthesised.environment.is_local else set()
@@ -207,14 +221,16 @@ def test_the_watcher_finds_plans_rescues_and_tells_the_queues(synthesised: Synth
         | on_tables(("Query",), f"{names.jobs}/index/waiting", f"{names.runs}/index/watch", names.runs)
         | on_tables(("BatchGetItem", "UpdateItem"), names.jobs, names.runs)
         | on_tables(("PartiQLUpdate",), names.jobs)
-        | on_tables(("PutItem",), names.runs)
+        | on_tables(("PutItem",), names.runs, names.records)
+        | on_tables(("Query",), names.records)
         | {(f"sqs:{action}", names.due) for action in CONSUME}
+        | {("sqs:GetQueueAttributes", queue) for queue in names.run_queues}
         | {
             (f"sqs:{each}", queue)
             for each in ("ReceiveMessage", "DeleteMessage")
             for queue in names.dead_letters
         }
-        | sends(synthesised, [*names.run_queues, *names.dead_letters, names.due])
+        | sends(synthesised, [*names.run_queues, *names.dead_letters, names.due, names.notices])
         | objects(synthesised, "PutObject")
         | wakeups(synthesised)
         | looking_after(synthesised)
@@ -383,12 +399,16 @@ READS = {
     "GET/jobs",
     "GET/jobs/*",
     "GET/executions",
+    "GET/subscriptions",
     "GET/dead-letters",
     "GET/health",
     "GET/openapi.json",
     "POST/schedules/preview",
 }
-WRITES = {"POST/jobs", "POST/jobs/*", "PUT/jobs/*", "DELETE/jobs/*", "POST/dead-letters/redrive"}
+WRITES = {"POST/jobs", "POST/jobs/*", "PUT/jobs/*", "DELETE/jobs/*", "POST/dead-letters/redrive"} | {
+    "POST/subscriptions",
+    "DELETE/subscriptions/*",
+}
 REPORTS = {f"POST/jobs/*/runs/*/{verb}" for verb in ("heartbeat", "complete", "fail")}
 
 

@@ -81,7 +81,7 @@ def test_a_function_finds_all_its_imports_in_its_layers(prod: Synthesised, runti
     assert "duetime.settings" in files
 
 
-@pytest.mark.parametrize("name", ["enqueuer", "watcher", "worker", "notifier"])
+@pytest.mark.parametrize("name", ["enqueuer", "status_feed", "watcher", "worker", "notifier"])
 def test_the_functions_on_a_jobs_path_do_without_pydantic(
     prod: Synthesised, runtime: Path, name: str
 ) -> None:

@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from duetime.status import RunStatus
 
 from tests.infra.conftest import ENVIRONMENTS, Synthesised
 
@@ -43,7 +44,7 @@ def test_the_notifier_takes_notices_by_the_batch(synthesised: Synthesised) -> No
 
 def test_every_queue_is_standard_and_encrypted(synthesised: Synthesised) -> None:
     queues = synthesised.all("AWS::SQS::Queue").values()
-    assert len(queues) == 11
+    assert len(queues) == 12
     assert {(queue["SqsManagedSseEnabled"], "FifoQueue" in queue) for queue in queues} == {(True, False)}
 
 
@@ -83,12 +84,17 @@ def test_only_the_emulator_is_without_tls() -> None:
     assert [name for name in ENVIRONMENTS if not BLOCKS[name]["tls_only"]] == ["local"]
 
 
-def test_the_enqueuer_reads_the_stream_in_bounded_steps(synthesised: Synthesised) -> None:
-    _, mapping = synthesised.one("AWS::Lambda::EventSourceMapping", "EnqueuerSource")
+@pytest.mark.parametrize(
+    ("reader", "failures"), [("Enqueuer", "StreamFailures"), ("StatusFeed", "FeedFailures")]
+)
+def test_a_reader_of_the_stream_goes_in_bounded_steps(
+    synthesised: Synthesised, reader: str, failures: str
+) -> None:
+    _, mapping = synthesised.one("AWS::Lambda::EventSourceMapping", f"{reader}Source")
     runs, _ = synthesised.one("AWS::DynamoDB::Table", "StorageRuns")
     assert mapping["EventSourceArn"] == {"Fn::GetAtt": [runs, "StreamArn"]}
-    pattern = json.loads(mapping["FilterCriteria"]["Filters"][0]["Pattern"])
-    assert pattern == {"dynamodb": {"NewImage": {"status": {"S": ["QUEUED", "RETRYING", "FAILED"]}}}}
+    settings = synthesised.environment.settings
+    reads = settings.enqueuer if reader == "Enqueuer" else settings.status_feed
     expected = {
         "BatchSize": 100,
         "BisectBatchOnFunctionError": True,
@@ -97,11 +103,35 @@ def test_the_enqueuer_reads_the_stream_in_bounded_steps(synthesised: Synthesised
         "MaximumRetryAttempts": 10,
         "MaximumRecordAgeInSeconds": 900,
         "StartingPosition": "TRIM_HORIZON",
-        "ParallelizationFactor": synthesised.environment.settings.enqueuer.stream_parallelization,
+        "ParallelizationFactor": reads.stream_parallelization,
     }
     assert expected.items() <= mapping.items()
-    failures, _ = synthesised.one("AWS::SQS::Queue", "StreamFailures")
-    assert target_of(mapping["DestinationConfig"]["OnFailure"]["Destination"]) == failures
+    queue, _ = synthesised.one("AWS::SQS::Queue", failures)
+    assert target_of(mapping["DestinationConfig"]["OnFailure"]["Destination"]) == queue
+
+
+def patterns_of(synthesised: Synthesised, source: str) -> list[Any]:
+    _, mapping = synthesised.one("AWS::Lambda::EventSourceMapping", source)
+    filters = [json.loads(each["Pattern"]) for each in mapping["FilterCriteria"]["Filters"]]
+    # Lambda takes five.
+    assert len(filters) <= 5
+    return [each["dynamodb"] for each in filters]
+
+
+def test_the_enqueuer_hears_of_runs_that_wait_or_failed(synthesised: Synthesised) -> None:
+    assert patterns_of(synthesised, "EnqueuerSource") == [
+        {"NewImage": {"status": {"S": ["QUEUED", "RETRYING", "FAILED"]}}}
+    ]
+
+
+def test_the_status_feed_hears_of_starts_ends_and_marks_but_not_of_heartbeats(
+    synthesised: Synthesised,
+) -> None:
+    ends, starts, marks = patterns_of(synthesised, "StatusFeedSource")
+    ended = {str(status) for status in RunStatus} - {"QUEUED", "RUNNING"}
+    assert set(ends["NewImage"]["status"]["S"]) == ended
+    assert starts == {"NewImage": {"status": {"S": ["RUNNING"]}}, "OldImage": {"status": {"S": ["QUEUED"]}}}
+    assert marks == {"NewImage": {"status": {"S": ["QUEUED"]}, "late_at": {"S": [{"exists": True}]}}}
 
 
 def test_a_watcher_takes_one_message_at_a_time(synthesised: Synthesised) -> None:

@@ -75,7 +75,17 @@ def test_indexes_project_only_what_seldom_changes(synthesised: Synthesised) -> N
         "by_owner": ("INCLUDE", ["name", "status", "schedule_type", "priority", "tags", "last_outcome"]),
         "watch": (
             "INCLUDE",
-            ["status", "owner", "executor_id", "priority", "due_at", "not_before", "generation"],
+            [
+                "status",
+                "owner",
+                "executor_id",
+                "priority",
+                "due_at",
+                "not_before",
+                "generation",
+                "put_off_at",
+                "late_at",
+            ],
         ),
     }
 

@@ -30,7 +30,7 @@ def test_a_new_run_is_hinted_and_patrols_will_look_after_it() -> None:
     assert scene.announce(run) == [run.run_id]
     first = scene.due_queue.sent[0]
     assert isinstance(first, Patrol)
-    assert timedelta(seconds=20) < first.at - run.not_before <= timedelta(seconds=30)
+    assert timedelta(seconds=2) < first.at - run.not_before <= timedelta(seconds=12)
 
 
 def test_a_run_that_only_got_another_deadline_is_no_news() -> None:

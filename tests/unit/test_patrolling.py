@@ -60,7 +60,9 @@ def test_a_run_within_its_time_is_left_alone_but_is_a_reason_to_come_back() -> N
     scene = Scene(seen)
     scene.clock.advance(PATIENCE - timedelta(milliseconds=1))
     report = scene.patrol()
-    assert (report.anything_open, report.hinted, scene.pair(seen)) == (True, [], seen)
+    late = scene.clock.now()
+    left = JobRun(seen.job, replace(seen.run, late_at=late))
+    assert (report.anything_open, report.hinted, scene.pair(seen)) == (True, [], left)
 
 
 def test_where_nothing_is_open_there_is_no_reason_to_come_back() -> None:

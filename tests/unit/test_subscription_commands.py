@@ -16,7 +16,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     made: list[tuple[Any, ...]] = []
 
     class Recorder(Client):
-        def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        def call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
             made.append((method, path, options.get("body"), options.get("headers")))
             return {"items": []}
 

@@ -80,6 +80,6 @@ def test_the_secret_is_shown_to_whoever_made_it_and_in_no_list() -> None:
         "created_by": OWNER,
     }
     mail = a_subscription(protocol=Protocol.EMAIL, endpoint="a@example.com")
-    assert "secret" not in show_new_subscription(mail, SIGNING)
+    assert show_new_subscription(mail, SIGNING)["secret"] is None
     assert show_subscription(mail)["needs_confirmation"]
     assert show_subscription(mail)["all"]

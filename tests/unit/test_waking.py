@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from duetime.blobs import MemoryBlobs
 from duetime.clock import ManualClock
-from duetime.due_messages import Patrol, SweepShard, Tick, WorkEnded, parse_due_message
+from duetime.due_messages import Audit, Patrol, SweepShard, Tick, WorkEnded, parse_due_message
 from duetime.errors import Unavailable
 from duetime.letters import DeadMessage, LetterKeeper
 from duetime.memory_store import MemoryStore
@@ -84,6 +84,7 @@ class TestMessages:
             Patrol(NOON),
             SweepShard(3),
             SweepShard(63, WaitingJob(NOON, "job-1"), 4),
+            Audit(("job-1", "job-2")),
             WorkEnded("aws.ecs", {"lastStatus": "STOPPED"}),
         ],
     )
@@ -162,7 +163,7 @@ def test_a_tick_that_plans_something_asks_for_patrols_and_the_next_tick() -> Non
     scene.store.create(a_cron_job("0 * * * *", next_run_at=NOON), [])
     scene.watcher.tick()
     assert soonest_wakeup(NOON) in scene.wakeups.asked
-    assert len(scene.due_queue.sent) == 12
+    assert [type(message) for message in scene.due_queue.sent] == [Audit] + [Patrol] * 12
 
 
 def test_a_patrol_that_finds_something_open_keeps_the_next_tick_alive() -> None:

@@ -153,6 +153,7 @@ class Attempter:
             deadline_at=started_at + timedelta(seconds=job.spec.timeout_seconds),
             checkpoint=run.checkpoint,
             callback_token=claim.token,
+            trace_id=run.trace_id,
             clock=self.clock,
             stop=stop,
             redactor=redactor,

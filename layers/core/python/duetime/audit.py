@@ -14,6 +14,9 @@ from duetime.instants import format_instant
 from duetime.job import Job, JobSpec
 from duetime.timing import Timing
 
+DUETIME: Final = "duetime"
+"""Who did it, where nobody asked for it."""
+
 
 class Action(StrEnum):
     CREATED = "created"
@@ -24,6 +27,9 @@ class Action(StrEnum):
     RAN = "ran"
     RUN_CANCELLED = "run_cancelled"
     REDRIVEN = "redriven"
+    # Found by the auditor: a time without a run, and one with two.
+    MISSED = "missed"
+    DUPLICATED = "duplicated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class Source:
     address: str | None = None
     agent: str | None = None
     request_id: str | None = None
+    trace_id: str | None = None
 
 
 def new_token() -> str:

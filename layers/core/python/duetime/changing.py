@@ -14,7 +14,7 @@ from typing import Any, Final
 from duetime.audit import Action, Actor, changes_between
 from duetime.endpoints import check_notify
 from duetime.errors import Conflict, Stale
-from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done
+from duetime.job import GENERATIONS_REMEMBERED, Job, JobSpec, completed_if_done, expecting_from
 from duetime.planning import Agenda, Plan, plan
 from duetime.run import Run, RunKey, manual_run
 from duetime.schedules import jitter_for
@@ -36,6 +36,8 @@ Change = Callable[[Job, str, datetime], Plan]
 @dataclass(frozen=True, slots=True)
 class Changes:
     intake: Intake
+    # Hears of each change that was made.
+    told: Callable[[Job, Action], None] | None = None
 
     def apply(
         self, job: Job, change: Change, *, actor: Actor, action: Action, if_match: int | None = None
@@ -53,6 +55,8 @@ class Changes:
             event = actor.did(action, job.job_id, now, changes=changes_between(job, made.job) or None)
             there = self.intake.store.change(job, made.job, made.runs, event=event)
             if there is None:
+                if self.told:
+                    self.told(made.job, action)
                 return made.job
             job = there
         raise Conflict("the job is being changed by others at this moment: try again")
@@ -63,7 +67,7 @@ class Changes:
         if job.status is JobStatus.CANCELLED:
             raise Conflict("the job is CANCELLED, and will not run again: make a new job")
         now, store = self.intake.clock.now(), self.intake.store
-        run = manual_run(job, now, secrets.token_hex(4))
+        run = manual_run(job, now, secrets.token_hex(4)).evolve(trace_id=actor.source.trace_id)
         event = actor.did(Action.RAN, job.job_id, now, run_id=run.run_id)
         self.intake.wake_for_open([run])
         if idempotency_key is None:
@@ -170,7 +174,7 @@ def _same_beat(old: Timing, new: Timing) -> bool:
 def _new_generation(job: Job, by: str, now: datetime, next_run_at: datetime | None, **changes: Any) -> Job:
     # Where no further time will come, the last run stays the last, though it is of an older generation.
     final = {} if next_run_at is None else {"final_run_id": None, "final_ended": False}
-    return _edited(
+    after = _edited(
         job,
         by,
         now,
@@ -180,6 +184,7 @@ def _new_generation(job: Job, by: str, now: datetime, next_run_at: datetime | No
         **final,
         **changes,
     )
+    return expecting_from(after, next_run_at or now)
 
 
 def _edited(job: Job, by: str, now: datetime, **changes: Any) -> Job:

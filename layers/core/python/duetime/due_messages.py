@@ -49,6 +49,16 @@ class Patrol:
 
 
 @dataclass(frozen=True, slots=True)
+class Audit:
+    """The times of these jobs that were planned some minutes ago have come: does each have its run? From a sweep."""
+
+    job_ids: tuple[str, ...]
+
+    def to_body(self) -> dict[str, Any]:
+        return {"kind": "audit", "job_ids": list(self.job_ids)}
+
+
+@dataclass(frozen=True, slots=True)
 class WorkEnded:
     """Something that a task started has ended. From ECS and Step Functions, through EventBridge."""
 
@@ -59,7 +69,7 @@ class WorkEnded:
         return {"source": self.source, "detail": dict(self.detail)}
 
 
-DueMessage = Tick | SweepShard | Patrol | WorkEnded
+DueMessage = Tick | SweepShard | Patrol | Audit | WorkEnded
 
 
 def parse_due_message(text: str) -> DueMessage:
@@ -74,6 +84,8 @@ def parse_due_message(text: str) -> DueMessage:
             return SweepShard(int(body["shard"]), _parse_place(body["after"]), int(body["hop"]))
         case "patrol":
             return Patrol(parse_instant(body["at"]))
+        case "audit":
+            return Audit(tuple(str(job_id) for job_id in body["job_ids"]))
     raise ValueError(f"{body['kind']!r} is not a kind of message that the due queue carries")
 
 

@@ -9,7 +9,7 @@ from duetime.dynamo_values import INSTANT, JSON, TEXT, Item, read_fields, record
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_SOURCE = {"address": TEXT, "agent": TEXT, "request_id": TEXT}
+_SOURCE = {"address": TEXT, "agent": TEXT, "request_id": TEXT, "trace_id": TEXT}
 _EVENT = {
     "job_id": TEXT,
     "at": INSTANT,

@@ -29,6 +29,7 @@ from duetime.status import FINAL, RunStatus
 from duetime.store import (
     GUARDED_BY_RENEWAL,
     TALLIES,
+    LateRuns,
     Move,
     NewJob,
     Once,
@@ -333,6 +334,24 @@ class DynamoStore:
         places = (_watched(item) for page in pages for item in page["Items"])
         return islice((place for place in places if before is None or place < before), limit)
 
+    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
+        answer = self._client.query(
+            TableName=self._runs,
+            IndexName=_WATCH_INDEX,
+            KeyConditionExpression="watch_key = :key",
+            FilterExpression="#status = :queued AND not_before < :before AND attribute_not_exists(put_off_at)",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues={
+                ":key": to_value(open_key(slot)),
+                ":queued": to_value(RunStatus.QUEUED),
+                ":before": to_value(due_before),
+            },
+            Limit=limit,
+        )
+        late = answer["Items"]
+        unmarked = [RunKey(i["job_id"]["S"], i["run_id"]["S"]) for i in late if "late_at" not in i]
+        return LateRuns(len(late), unmarked)
+
     def _write_new(self, put_job: dict[str, Any], runs: Sequence[Run]) -> None:
         if runs:
             transact(self._client, [{"Put": put_job}, *self._puts(runs)])
@@ -428,7 +447,12 @@ class DynamoStore:
 
 
 def _watched(item: Any) -> WatchedRun:
-    return WatchedRun(parse_instant(item["watch_at"]["S"]), RunKey(item["job_id"]["S"], item["run_id"]["S"]))
+    waits = item["status"]["S"] == RunStatus.QUEUED and "put_off_at" not in item
+    return WatchedRun(
+        parse_instant(item["watch_at"]["S"]),
+        RunKey(item["job_id"]["S"], item["run_id"]["S"]),
+        parse_instant(item["not_before"]["S"]) if waits else None,
+    )
 
 
 def _groups(new: Sequence[NewJob]) -> Iterable[Sequence[NewJob]]:

@@ -7,8 +7,9 @@ from typing import Final
 from duetime.clock import Clock
 from duetime.finishing import dead_lettered
 from duetime.hints import Hint, RunQueues
+from duetime.measuring import LATE
 from duetime.patrols import Patrols
-from duetime.run import PATIENCE, Run, RunKey
+from duetime.run import Run, RunKey
 from duetime.status import CLAIMABLE, RunStatus
 from duetime.store import Store
 
@@ -44,7 +45,8 @@ class Announcer:
         unsent = set(self.queues.send_hints([Hint.of(run) for run in ready], self.clock.now()))
         unsent |= self._bury([run for run in news if run.status is RunStatus.FAILED])
         for run in ready:
-            self.patrols.ask_for(run.not_before + PATIENCE, self.clock.now())
+            # From when it would be late: that is to be known while it waits.
+            self.patrols.ask_for(run.not_before + LATE, self.clock.now())
         return unsent
 
     def _bury(self, runs: Sequence[Run]) -> set[RunKey]:

@@ -5,7 +5,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,9 +13,10 @@ from duetime.errors import IllegalTransition
 from duetime.notify import Notify
 from duetime.retry import RetryPolicy
 from duetime.status import JOB_TRANSITIONS, JobStatus, RunStatus
-from duetime.timing import Timing
+from duetime.timing import RECURRING, Timing
 
 GENERATIONS_REMEMBERED: Final = 20
+_MILLISECOND: Final = timedelta(milliseconds=1)
 JOB_ID_NAMESPACE: Final = uuid.UUID("5b0c8f1e-6d0b-5a55-9a53-7c1c1f6f3d11")
 
 
@@ -68,6 +69,8 @@ class Job:
     generation: int = 1
     # When the generations before this one ended, the latest last. A run that was due before its own did still happens.
     generation_ends: tuple[datetime, ...] = ()
+    # Of a recurring job: its times up to here were matched to runs, or were not this generation's to plan.
+    audited_until: datetime | None = None
     # Counts every change by a person. A claim is refused if it moved since the claim's rules were checked.
     version: int = 1
     # The last run of this generation, once that is known, and whether it has ended. The job is then COMPLETED as
@@ -108,6 +111,12 @@ class Job:
         if status is not self.status and status not in JOB_TRANSITIONS[self.status]:
             raise IllegalTransition(f"job {self.job_id} cannot go from {self.status} to {status}")
         return replace(self, **changes)
+
+
+def expecting_from(job: Job, moment: datetime) -> Job:
+    """From that moment on, each of its times is to have a run: the auditor looks (auditing.py)."""
+    is_recurring = job.spec.timing.schedule_type in RECURRING
+    return replace(job, audited_until=moment - _MILLISECOND if is_recurring else None)
 
 
 def completed_if_done(job: Job) -> Job:

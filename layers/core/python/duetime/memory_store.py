@@ -15,6 +15,7 @@ from duetime.status import RunStatus
 from duetime.store import (
     GUARDED_BY_RENEWAL,
     TALLIES,
+    LateRuns,
     Move,
     NewJob,
     Once,
@@ -247,12 +248,25 @@ class MemoryStore:
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
         with self._lock:
-            watches = [(watch_of(run), run.key) for run in self._runs.values()]
-        found = [WatchedRun(watch.at, key) for watch, key in watches if watch and watch.key == open_key(slot)]
-        return sorted(place for place in found if after is None or place > after)[:limit]
+            watches = [(watch_of(run), run) for run in self._runs.values()]
+        found = [
+            WatchedRun(watch.at, run.key, _waits_since(run))
+            for watch, run in watches
+            if watch and watch.key == open_key(slot)
+        ]
+        return sorted(place for place in found if after is None or place[:2] > after[:2])[:limit]
+
+    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
+        runs = [self._runs[place.key] for place in self.open_runs(slot, limit=limit)]
+        late = [run for run in runs if (since := _waits_since(run)) and since < due_before]
+        return LateRuns(len(late), [run.key for run in late if run.late_at is None])
 
     def _move(self, move: Move) -> bool:
         return self.adjust(move.seen, move.after, judged_by_move(move.after))
+
+
+def _waits_since(run: Run) -> datetime | None:
+    return run.not_before if run.status is RunStatus.QUEUED and run.put_off_at is None else None
 
 
 def _same(seen: Any, there: Any, names: Iterable[str]) -> bool:

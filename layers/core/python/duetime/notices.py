@@ -76,9 +76,8 @@ def notices_for(change: RunChange) -> Iterator[Notice]:
     if entered and (event := _ENTERED.get(run.status)):
         yield _of_run(event, run, run.modified_time)
     # Set once by whoever watches for late runs.
-    late_at: datetime | None = getattr(run, "late_at", None)
-    if late_at and getattr(was, "late_at", None) is None:
-        yield _of_run(NoticeEvent.LATE, run, late_at)
+    if run.late_at and not (was and was.late_at):
+        yield _of_run(NoticeEvent.LATE, run, run.late_at)
 
 
 def paused_notice(job: Job) -> Notice:

@@ -17,9 +17,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from duetime.claiming import Verdict, judge
 from duetime.clock import Clock
 from duetime.finishing import dead_lettered, dropped
 from duetime.hints import Hint, RunQueues
+from duetime.measuring import LATE, is_late
 from duetime.pair import JobRun
 from duetime.rescuing import Rescuer
 from duetime.run import PATIENCE, Run, RunKey
@@ -42,6 +44,13 @@ PUT_BACK: Final = timedelta(minutes=1)
 """A run that could not be looked after makes way for those behind it."""
 
 
+MOST_MARKS: Final = 100
+"""So many runs are marked as late by one patrol: an overload must not be made worse by writing about it."""
+
+LOOKED_AT: Final = 1000
+"""So many open runs of each slot are looked at for those that wait too long."""
+
+
 @dataclass(slots=True)
 class PatrolReport:
     # Whether anything is open, overdue or not: then there must be another patrol.
@@ -55,6 +64,10 @@ class PatrolReport:
     unanswered: list[tuple[RunKey, Exception]] = field(default_factory=list)
     # Slots that could not even be read.
     unread: list[Exception] = field(default_factory=list)
+    # How many wait though their time has come; those among them that nobody has marked yet; and those marked here.
+    waiting_late: int = 0
+    unmarked: list[RunKey] = field(default_factory=list)
+    marked_late: list[Run] = field(default_factory=list)
 
     def add(self, other: "PatrolReport") -> None:
         self.anything_open = self.anything_open or other.anything_open
@@ -64,6 +77,8 @@ class PatrolReport:
         self.rescued += other.rescued
         self.unanswered += other.unanswered
         self.unread += other.unread
+        self.waiting_late += other.waiting_late
+        self.unmarked += other.unmarked
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +93,21 @@ class Patroller:
         report = PatrolReport()
         for found in self.threads.map(self._patrol_slot, range(SPREAD)):
             report.add(found)
+        try:
+            self._mark_late(report)
+        except Exception as error:
+            report.unread.append(error)
         return report
+
+    def _mark_late(self, report: PatrolReport) -> None:
+        """So that it is known while they still wait. The stream makes a count of each mark."""
+        seen = self.store.load(report.unmarked[:MOST_MARKS]).values() if report.unmarked else ()
+        now = self.clock.now()
+        late = [pair for pair in seen if _is_late(pair, now)]
+        marked = self.threads.map(
+            lambda pair: self.store.advance(pair.run, pair.run.evolve(late_at=now)), late
+        )
+        report.marked_late += [pair.run for pair, did in zip(late, marked, strict=True) if did]
 
     def _patrol_slot(self, slot: int) -> PatrolReport:
         report = PatrolReport()
@@ -95,13 +124,23 @@ class Patroller:
         after: WatchedRun | None = None
         for _ in range(PAGES_AT_ONCE):
             page = self.store.open_runs(slot, limit=PAGE, after=after)
-            report.anything_open = report.anything_open or bool(page)
+            if page and after is None:
+                report.anything_open = True
+                self._look_for_late(slot, page, report)
             overdue = [place for place in page if place.at <= self.clock.now()]
             self._rescue([place.key for place in overdue], report, give_up_at)
             # Only a page full of overdue runs can have more of them behind it.
             if len(overdue) < PAGE or self.clock.now() >= give_up_at:
                 return
             after = overdue[-1]
+
+    def _look_for_late(self, slot: int, page: Sequence[WatchedRun], report: PatrolReport) -> None:
+        """If the first page shows one. Those that wait longest for their first hint have the earliest deadlines."""
+        due_before = self.clock.now() - LATE
+        if not any(place.waits_since and place.waits_since < due_before for place in page):
+            return
+        report.waiting_late, unmarked = self.store.waiting_late(slot, due_before=due_before, limit=LOOKED_AT)
+        report.unmarked = list(unmarked)
 
     def _rescue(self, overdue: Sequence[RunKey], report: PatrolReport, give_up_at: datetime) -> None:
         # The index may be a moment behind: what counts is the run itself.
@@ -195,3 +234,10 @@ class Patroller:
 def is_undeliverable(run: Run, now: datetime) -> bool:
     """No worker has looked at it since, though it was hinted again and again, and each hint had its time."""
     return run.hints >= MOST_HINTS and run.deadline_at is not None and run.deadline_at <= now
+
+
+def _is_late(seen: JobRun, now: datetime) -> bool:
+    """The index may be a moment behind; and what its job no longer wants is not late, it is only not yet void."""
+    run = seen.run
+    is_waiting = run.status is RunStatus.QUEUED and run.late_at is None and run.put_off_at is None
+    return is_waiting and is_late(run, now) and judge(*seen).verdict is not Verdict.UNWANTED

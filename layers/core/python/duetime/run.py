@@ -52,11 +52,14 @@ class Run:
     priority: Priority
     generation: int
     due_at: datetime
-    # The earliest start of the next attempt: `due_at`, and after a failure the end of its backoff.
+    # The earliest start of the next attempt: `due_at` (or when its job was resumed, for what it slept through), and
+    # after a failure the end of its backoff.
     not_before: datetime
     max_attempt: int
     modified_time: datetime
     status: RunStatus = RunStatus.QUEUED
+    # Of its job's task, for what is counted by it.
+    task_type: str | None = None
     # What the schedule says, where jitter makes `due_at` another time.
     nominal_at: datetime | None = None
     # The first of the missed times that this run stands for.
@@ -67,12 +70,18 @@ class Run:
     manual: bool = False
     # What its job's notify block lists: whoever reads the stream need not read the job to know.
     notify: tuple[NoticeEvent, ...] = ()
+    # Of the request that directly caused it, if one did.
+    trace_id: str | None = None
     # It waits for a place, whatever its job's overlap policy says about ordinary runs.
     patient: bool = False
     # How often its hint was taken for lost and sent again, since a worker last looked at it.
     hints: int = 0
+    # When it first found no free place. From then on it waits for its turn, and is not late by Duetime's fault.
+    put_off_at: datetime | None = None
     # When a place became free for a run that waits for its turn. The stream tells the queue of it.
     called_at: datetime | None = None
+    # When it was seen to wait though its time had come. The stream makes a count of it.
+    late_at: datetime | None = None
     attempt: int = 0
     attempts: tuple[Attempt, ...] = ()
     fence: int | None = None
@@ -137,6 +146,8 @@ def _job_part(job_id: str) -> str:
 
 def planned_run(job: Job, nominal_at: datetime, now: datetime, *, jitter: timedelta = _NO_JITTER) -> Run:
     due_at = nominal_at + jitter
+    # A time that its job slept through is made good from when it was woken: nobody wanted it to start before.
+    not_before = max(due_at, job.generation_ends[-1]) if job.generation_ends else due_at
     return Run(
         job_id=job.job_id,
         run_id=run_id_for(job.job_id, job.generation, nominal_at),
@@ -145,10 +156,11 @@ def planned_run(job: Job, nominal_at: datetime, now: datetime, *, jitter: timede
         notify=job.spec.notify.events if job.spec.notify else (),
         generation=job.generation,
         due_at=due_at,
-        not_before=due_at,
+        not_before=not_before,
         nominal_at=nominal_at if jitter else None,
         max_attempt=1 + job.spec.max_retries,
         modified_time=now,
+        task_type=job.spec.task.get("type"),
         # A time that was missed is due now, not in the past.
         deadline_at=max(due_at, now) + PATIENCE,
     )

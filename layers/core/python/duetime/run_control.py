@@ -66,7 +66,7 @@ class RunControl:
         if seen.job.status is JobStatus.CANCELLED:
             raise Conflict("the job is CANCELLED, and will not run again: make a new job")
         now = self.clock.now()
-        after = redriven(seen, now)
+        after = redriven(seen, now).evolve(trace_id=actor.source.trace_id)
         event = actor.did(Action.REDRIVEN, after.job_id, now, run_id=after.run_id)
         return after if self.store.advance(seen.run, after, event=event) else None
 
@@ -102,6 +102,7 @@ def redriven(seen: JobRun, now: datetime) -> Run:
         manual=True,
         patient=True,
         hints=0,
+        put_off_at=None,
         called_at=None,
         # Whoever wanted its end then, somebody wants it to go on now.
         cancel_requested=None,

@@ -69,6 +69,15 @@ class WatchedRun(NamedTuple):
 
     at: datetime
     key: RunKey
+    # From when on it could have started, if it is QUEUED and was not put off until its turn comes.
+    waits_since: datetime | None = None
+
+
+class LateRuns(NamedTuple):
+    """Runs that wait though their time has come: how many, and which of them have not been marked."""
+
+    number: int
+    unmarked: Sequence[RunKey]
 
 
 class NewJob(NamedTuple):
@@ -187,3 +196,7 @@ class Store(Protocol):
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
         """The open runs in a slot of the watch index, the earliest deadline first, those behind `after`."""
+
+    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
+        """Among the first so many open runs of a slot, those that are QUEUED, could have started before that moment,
+        and were not put off until their turn comes. It may be a moment behind."""

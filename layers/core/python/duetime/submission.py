@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from duetime.audit import Actor
 from duetime.clock import Clock
 from duetime.endpoints import check_notify
 from duetime.errors import Conflict, InvalidField, RequestError, TooMany, Unavailable
-from duetime.job import Job, JobSpec, digest_request, new_job_id
+from duetime.job import Job, JobSpec, digest_request, expecting_from, new_job_id
 from duetime.planning import Agenda, Plan, plan, schedule_of
 from duetime.run import Run
 from duetime.schedules import InvalidSchedule, check_jitter
@@ -46,7 +46,7 @@ class Intake:
     ) -> Submission:
         job = self._new(spec, by, new_job_id(by.principal, idempotency_key), idempotency_key and request)
         try:
-            made = self._plan(job)
+            made = self._plan(job, by)
             self.admission.admit(job.owner)
         except (InvalidField, TooMany):
             # What was right when it was first sent (a time in the future) need not be so when it is repeated.
@@ -77,7 +77,7 @@ class Intake:
                 if job_id in there:
                     outcomes[number] = _repeated(there[job_id], job)
                 else:
-                    plans[number] = self._plan(job)
+                    plans[number] = self._plan(job, by)
             except InvalidField as error:
                 outcomes[number] = error
         if plans:
@@ -102,11 +102,12 @@ class Intake:
             request_digest=digest_request(request) if request else None,
         )
 
-    def _plan(self, job: Job) -> Plan:
+    def _plan(self, job: Job, by: Actor) -> Plan:
         reach = self.allowed.reach_of(job.owner)
         check_task(job.spec, reach)
         check_notify(job.spec.notify, reach)
-        return plan(waiting_from(job, job.created_at), job.created_at)
+        made = plan(waiting_from(job, job.created_at), job.created_at)
+        return replace(made, runs=tuple(replace(run, trace_id=by.source.trace_id) for run in made.runs))
 
     def _wake_for_all(self, plans: Sequence[Plan]) -> None:
         waiting = [made.job.next_run_at for made in plans if made.job.waits and made.job.next_run_at]
@@ -144,7 +145,8 @@ def waiting_from(job: Job, moment: datetime) -> Job:
         raise _never(job.spec)
     if first > moment + FARTHEST:
         raise InvalidField(_deciding_field(job.spec), "leads more than ten years ahead")
-    return job.evolve(next_run_at=first, final_run_id=None, final_ended=False)
+    waiting = job.evolve(next_run_at=first, final_run_id=None, final_ended=False)
+    return expecting_from(waiting, first)
 
 
 def _never(spec: JobSpec) -> InvalidField:

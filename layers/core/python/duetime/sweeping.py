@@ -7,15 +7,16 @@ die between any two writes, or sweep twice: what is planned again has the same i
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
 from duetime.batches import in_batches
 from duetime.clock import Clock
-from duetime.due_messages import Delayed, DueQueue, SweepShard
+from duetime.due_messages import Audit, Delayed, DueQueue, SweepShard
 from duetime.job import Job
 from duetime.planning import HORIZON, Plan, plan
 from duetime.store import Move, Store, WaitingJob
+from duetime.timing import RECURRING
 from duetime.wakeups import WakeUps, wakeup_for
 from duetime.watch import SPREAD
 
@@ -35,6 +36,14 @@ MOST_HOPS: Final = 12
 """A shard is handed on by message so often; what is left then is found by the next tick."""
 
 
+AUDITED_AT_ONCE: Final = 200
+"""So many jobs are audited by one message."""
+
+AUDITED_AFTER: Final = timedelta(seconds=60)
+"""So long after the last of the times that were planned."""
+
+_LONGEST_DELAY_SECONDS: Final = 900
+
 Subject = TypeVar("Subject")
 Result = TypeVar("Result")
 
@@ -53,6 +62,9 @@ class SweepReport:
     unplannable: list[tuple[str, Exception]] = field(default_factory=list)
     # What AWS refused. Those jobs wait where they were, and another sweep plans them.
     unwritten: list[Exception] = field(default_factory=list)
+    # Audits that could not be asked for; the jobs' next ones make up for them.
+    unasked: list[Exception] = field(default_factory=list)
+    lasted: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +126,29 @@ class Sweeper:
         moves = [Move(made.job, made.plan.job) for made in self._with_wakeups(written, report)]
         batches = list(in_batches(moves, MOVES_AT_ONCE))
         overtaken: list[str] = []
+        moved: set[str] = set()
         for batch, late in self._try_each(self.store.move_on, batches, report):
             report.jobs += len(batch) - len(late)
             overtaken += late
+            moved |= {move.seen.job_id for move in batch} - set(late)
         report.runs += sum(len(made.plan.runs) for made in written)
+        self._ask_for_audits([made for made in written if made.job.job_id in moved], report)
         return overtaken
+
+    def _ask_for_audits(self, moved: Sequence[Planned], report: SweepReport) -> None:
+        """Of what recurs. A hint, like all that the queue carries: one that is lost is made good by the next."""
+        recurring = [
+            made for made in moved if made.plan.runs and made.job.spec.timing.schedule_type in RECURRING
+        ]
+        for batch in in_batches(recurring, AUDITED_AT_ONCE):
+            last = max(made.plan.runs[-1].due_at for made in batch)
+            delay = (last + AUDITED_AFTER - self.clock.now()) // timedelta(seconds=1)
+            audit = Audit(tuple(made.job.job_id for made in batch))
+            try:
+                self.due_queue.send([Delayed(audit, min(max(delay, 0), _LONGEST_DELAY_SECONDS))])
+            except Exception as error:
+                # The jobs are planned, and that is what a sweep is for.
+                report.unasked.append(error)
 
     def _plan(self, job: Job, report: SweepReport) -> Planned | None:
         try:

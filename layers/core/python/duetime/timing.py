@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     # Not at run time: a worker should not load calendars and time zones.
@@ -15,6 +15,9 @@ class ScheduleType(StrEnum):
     FUTURE = "FUTURE"  # once, at `schedule_time`
     CRON = "CRON"  # at wall-clock times in a zone
     INTERVAL = "INTERVAL"  # every so many seconds
+
+
+RECURRING: Final = frozenset({ScheduleType.CRON, ScheduleType.INTERVAL})
 
 
 class CatchUp(StrEnum):

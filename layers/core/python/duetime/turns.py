@@ -30,7 +30,13 @@ def put_off(seen: JobRun, reason: str, store: Store, now: datetime) -> tuple[Job
         return _skipped(seen, reason, now)
     if not run.patient and _is_full(seen, store):
         return _skipped(seen, f"{reason}, and {LONGEST_QUEUE} more were waiting", now)
-    waiting = run.evolve(deadline_at=now + TURN_PATIENCE, hints=0, called_at=None, modified_time=now)
+    waiting = run.evolve(
+        deadline_at=now + TURN_PATIENCE,
+        hints=0,
+        put_off_at=run.put_off_at or now,
+        called_at=None,
+        modified_time=now,
+    )
     turn_from = min(job.turn_from or run.run_id, run.run_id)
     # If a place has become free meanwhile, nobody will call: then the write must fail, and the claim be tried again.
     after = JobRun(job.evolve(waiters=job.waiters + 1, turn_from=turn_from), waiting)

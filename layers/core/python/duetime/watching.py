@@ -50,11 +50,14 @@ class Watcher:
         return TickReport(report, patrol)
 
     def _sweep(self) -> SweepReport:
+        started_at = self.clock.now()
         pages = self.sweeper.look()
         if any(pages):
             # Before anything else: whoever dies from here on has a successor.
             self._expect_tick()
-        return self.sweeper.sweep(pages)
+        report = self.sweeper.sweep(pages)
+        report.lasted = self.clock.now() - started_at
+        return report
 
     def tidy(self) -> int:
         """What is seldom wrong: how many messages were taken off the dead-letter queues."""
@@ -64,7 +67,10 @@ class Watcher:
         return self.reports.take(message.source, message.detail)
 
     def sweep_shard(self, message: SweepShard, has_time: Callable[[], bool]) -> SweepReport:
-        return self.sweeper.sweep_shard(message, has_time)
+        started_at = self.clock.now()
+        report = self.sweeper.sweep_shard(message, has_time)
+        report.lasted = self.clock.now() - started_at
+        return report
 
     def patrol(self, message: Patrol) -> PatrolReport | None:
         if not self.patrols.is_due(message):

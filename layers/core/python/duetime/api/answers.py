@@ -44,17 +44,27 @@ SUMMARY: Final = (
 )
 
 
-def show_submission(submission: Submission, now: datetime) -> Json:
+def show_submission(submission: Submission, now: datetime, notify_secret: str | None = None) -> Json:
+    """With the secret to verify what its `notify` block sends, if there is one."""
     job = submission.job
-    return {"job_id": job.job_id, "status": job.status, "next_run_at": show_time(next_due(job, now))}
+    return {
+        "job_id": job.job_id,
+        "status": job.status,
+        "next_run_at": show_time(next_due(job, now)),
+        "notify_secret": notify_secret,
+    }
 
 
-def show_outcome(outcome: Submission | RequestError, now: datetime) -> Json:
+def show_outcome(outcome: Submission | RequestError, now: datetime, notify_secret: str | None = None) -> Json:
     """Of one job in a batch, as if it had been submitted alone."""
     if isinstance(outcome, RequestError):
         problem = describe_error(outcome)
         return {"status_code": problem["status"], "job": None, "problem": problem}
-    return {"status_code": HTTPStatus.CREATED, "job": show_submission(outcome, now), "problem": None}
+    return {
+        "status_code": HTTPStatus.CREATED,
+        "job": show_submission(outcome, now, notify_secret),
+        "problem": None,
+    }
 
 
 def show_job(job: Job, now: datetime) -> Json:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from duetime.audit import Actor, Source
 from duetime.errors import NotIdentified
 from duetime.job import Job
+from duetime.tracing import trace_id_in
 
 _LONGEST_AGENT: Final = 200
 _ASSUMED_ROLE: Final = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/[^/]+")
@@ -36,13 +37,19 @@ def identify(event: Mapping[str, Any], admins: Collection[str]) -> Caller:
     if not isinstance(arn, str) or not arn.startswith("arn:"):
         raise NotIdentified("the request carries no verified AWS identity: sign it with Signature Version 4")
     principal = principal_of(arn)
-    return Caller(principal, principal in admins, _source_of(event["requestContext"]))
+    return Caller(principal, principal in admins, _source_of(event))
 
 
-def _source_of(context: Mapping[str, Any]) -> Source:
+def _source_of(event: Mapping[str, Any]) -> Source:
+    context = event["requestContext"]
     http = context.get("http") or {}
     agent = http.get("userAgent")
-    return Source(http.get("sourceIp"), agent and str(agent)[:_LONGEST_AGENT], context.get("requestId"))
+    return Source(
+        http.get("sourceIp"),
+        agent and str(agent)[:_LONGEST_AGENT],
+        context.get("requestId"),
+        trace_id_in(event.get("headers") or {}),
+    )
 
 
 def principal_of(arn: str) -> str:

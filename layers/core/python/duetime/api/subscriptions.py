@@ -64,7 +64,6 @@ def show_subscription(subscription: Subscription) -> dict[str, Any]:
 
 def show_new_subscription(subscription: Subscription, signing: SigningKey) -> dict[str, Any]:
     """With the secret to verify its webhooks: only here, in the answer to whoever made it."""
-    shown = show_subscription(subscription)
-    if subscription.protocol is Protocol.HTTPS:
-        shown["secret"] = show_secret(subscription_key(signing, subscription.subscription_id))
-    return shown
+    is_signed = subscription.protocol is Protocol.HTTPS
+    secret = show_secret(subscription_key(signing, subscription.subscription_id)) if is_signed else None
+    return show_subscription(subscription) | {"secret": secret}

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 from urllib.parse import urljoin, urlsplit
 
+from duetime import tracing
 from duetime.errors import InvalidField, PermanentFailure, TransientFailure
 from duetime.targets import Reach
 from duetime.tasks.fields import parse_choice, parse_heartbeat, refuse_unknown
@@ -111,7 +112,11 @@ class HttpTask:
         chosen = {name.lower() for name in own}
         headers = {name: value for name, value in headers.items() if name.lower() not in chosen}
         content = json.dumps(body).encode() if sends_body else None
-        return Request(self.method, self.url, {**headers, **own, **context.as_headers()}, content)
+        told = context.as_headers()
+        if tracing.HEADER.lower() in chosen:
+            # Not Duetime's own: whoever names a trace wants to be found under that.
+            told.pop(tracing.HEADER, None)
+        return Request(self.method, self.url, {**headers, **own, **told}, content)
 
     def _redirected(self, request: Request, status: int, location: str) -> Request:
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
+from duetime import tracing
 from duetime.clock import Clock, SystemClock
 from duetime.instants import format_instant
 from duetime.secrecy import Redactor
@@ -46,6 +47,8 @@ class AttemptContext:
     checkpoint: Any = None
     # Whoever has it may speak for this attempt: heartbeat, complete, fail. Only for tasks that ask for it.
     callback_token: str | None = None
+    # Of the request that directly caused the run, if one did.
+    trace_id: str | None = None
     clock: Clock = field(default_factory=SystemClock)
     stop: StopSignal = field(default_factory=StopSignal)
     redactor: Redactor = field(default_factory=Redactor)
@@ -72,6 +75,8 @@ class AttemptContext:
             headers["Duetime-Checkpoint"] = json.dumps(self.checkpoint, separators=(",", ":"))
         if self.callback_token:
             headers["Duetime-Callback-Token"] = self.callback_token
+        if self.trace_id:
+            headers[tracing.HEADER] = tracing.as_header(self.trace_id)
         return headers
 
     def as_object(self) -> dict[str, Any]:
@@ -86,7 +91,8 @@ class AttemptContext:
             "deadline_at": format_instant(self.deadline_at),
             "checkpoint": self.checkpoint,
         }
-        return told | ({"callback_token": self.callback_token} if self.callback_token else {})
+        secret = {"callback_token": self.callback_token} if self.callback_token else {}
+        return told | secret | ({"trace_id": self.trace_id} if self.trace_id else {})
 
     def as_message(self, content: Any) -> str:
         """What functions, queues, topics, buses and state machines are sent."""
