@@ -22,10 +22,6 @@ from tests.e2e.conftest import Account, a_request, ended_run, wait_for
 from tests.listener import Answer, Listener, listening
 from tests.unit.test_webhooks import documented_recipe
 
-needs_wiring = pytest.mark.skip(
-    reason="needs the routes of /subscriptions, and a status_feed that calls announce_notices"
-)
-
 
 def a_notice(job: dict[str, Any], number: int = 0) -> str:
     notice = Notice(
@@ -189,7 +185,6 @@ def test_a_queue_hears_through_its_owners_topic_and_another_owners_queue_does_no
     assert received(my_url) == []
 
 
-@needs_wiring
 def test_a_dead_lettered_run_leads_to_a_signed_notification(account: Account) -> None:
     # A new owner: nobody remembers from before that it has no subscriptions.
     client = account.client_with(account.output("OperatorPolicyArn"))
@@ -215,7 +210,6 @@ def test_a_dead_lettered_run_leads_to_a_signed_notification(account: Account) ->
     client.delete_subscription(made["subscription_id"])
 
 
-@needs_wiring
 def test_a_subscription_is_its_owners_alone(client: Client, account: Account) -> None:
     other = account.client_with(account.output("OperatorPolicyArn"))
     queue = f"arn:aws:sqs:us-east-1:000000000000:demo-{uuid.uuid4().hex[:8]}"
@@ -238,7 +232,6 @@ def test_a_subscription_is_its_owners_alone(client: Client, account: Account) ->
     assert refused.value.status == 400
 
 
-@needs_wiring
 def test_a_pause_is_told_with_its_author(client: Client) -> None:
     with listening() as receiver:
         job = waiting_job(client, notify=hook(receiver, "paused"))

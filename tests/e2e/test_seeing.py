@@ -260,7 +260,8 @@ def test_a_job_whose_wake_up_and_hints_are_lost_runs_late_is_known_as_late_and_n
         _delete_messages(account, queue_url, run["run_id"]["S"])
     marked = wait_for(lambda: [run for run in onlooker.runs_of(job_id) if "late_at" in run])[0]
     assert marked["status"]["S"] == "QUEUED"
-    assert max(onlooker.values("watcher", "WaitingLate")) >= 1
+    # The mark is written before it is counted.
+    wait_for(lambda: max(onlooker.values("watcher", "WaitingLate"), default=0) >= 1)
     all_of(lambda: onlooker.values("status_feed", "RunsLate", priority="low"), [1])
 
     ended = ended_run(client, job_id)

@@ -24,6 +24,8 @@ ABOUT_NOBODY = {
     "change_jobs",
     "list_jobs",
     "list_executions",
+    "create_subscription",
+    "list_subscriptions",
     "list_dead_letters",
     "redrive_many",
     "preview_times",
@@ -39,9 +41,13 @@ OF_THE_OWNER = {
     "report_completion": 409,
     "report_failure": 409,
     "create_job": 201,
+    "create_subscription": 201,
     "run_job_now": 202,
     "cancel_run": 202,
 }
+
+
+SUBSCRIPTION = OPERATIONS["create_subscription"][2]["requestBody"]["content"]["application/json"]["example"]
 
 
 @dataclass
@@ -62,6 +68,10 @@ class Scene:
         query = {"at": "2026-11-18T07:00:00Z"} if name == "explain" else None
         headers = {"Duetime-Callback-Token": "x"} if name.startswith("report_") else {}
         path = path.replace("{job_id}", self.job_id).replace("{run_id}", self.run_id)
+        if name == "delete_subscription":
+            made = self.clients["owner"].call("POST", "/subscriptions", body=SUBSCRIPTION)
+            path = path.replace("{subscription_id}", made["subscription_id"])
+            query = {"user_id": made["owner"]} if who == "admin" else None
         try:
             answer = self.clients[who].call(method, path, body=body, query=query, headers=headers)
         except ApiError as error:
