@@ -136,7 +136,7 @@ class Stage:
         )
         lists = DynamoLists(dynamodb, jobs_table=JOBS, runs_table=RUNS, records_table=RECORDS)
         admission = Admission(lists, [Quota(("*",), 1_000_000)], clock)
-        intake = Intake(store, wakeups, clock, AllowedTargets(), admission)
+        intake = Intake(store, wakeups, clock, AllowedTargets(), admission, lambda: b"k")
         announcer = Announcer(store, queues, Patrols(due_queue), clock)
         received = Received(client("sqs"), urls["due"])
         return cls(clock, meter, store, intake, watcher, announcer, onlooker, received)

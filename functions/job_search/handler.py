@@ -24,7 +24,7 @@ from duetime.api.log_keys import log_keys
 from duetime.api.page_tokens import LONGEST, PageTokens
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import latest_run, visible_job, visible_run
-from duetime.api.requests import Preview, Status, asked_time
+from duetime.api.requests import PRINCIPAL, Preview, Status, asked_time
 from duetime.api.statistics import show_statistics
 from duetime.api.subscriptions import show_subscription
 from duetime.api.upcoming import preview_schedule, upcoming_of
@@ -83,7 +83,7 @@ Limit = Annotated[int, Query(ge=1, le=100)]
 PageToken = Annotated[str | None, Query(min_length=1, max_length=LONGEST)]
 # Kept as text, as in a body: what the document promises is what is taken.
 Moment = Annotated[str | None, Query(max_length=64, json_schema_extra={"format": "date-time"})]
-UserId = Annotated[str | None, Query(min_length=1, max_length=512)]
+UserId = Annotated[str | None, Query(max_length=256, pattern=PRINCIPAL)]
 
 
 @app.get("/jobs")

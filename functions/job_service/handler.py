@@ -28,6 +28,7 @@ from duetime.api.page_tokens import PageTokens
 from duetime.api.problems import answer_with_problems
 from duetime.api.reading import visible_job, visible_run
 from duetime.api.requests import (
+    PRINCIPAL,
     Batch,
     BulkRequest,
     Complete,
@@ -50,7 +51,7 @@ from duetime.clock import SystemClock
 from duetime.dynamo_lists import DynamoLists
 from duetime.dynamo_store import DynamoStore
 from duetime.dynamo_subscriptions import DynamoSubscriptions
-from duetime.errors import Conflict, InvalidField, RequestError
+from duetime.errors import Conflict, InvalidField, NotFound, RequestError
 from duetime.eventbridge_wakeups import QUICK, EventBridgeWakeUps
 from duetime.interests import Interests, KnownSubscriptions, announce_job_notice
 from duetime.job import Job
@@ -96,8 +97,15 @@ lists = DynamoLists(
     runs_table=settings.runs_table,
     records_table=settings.records_table,
 )
-intake = Intake(store, wakeups, clock, settings.allowed_targets, Admission(lists, settings.quotas, clock))
 signing_key = key_in_secrets_manager(partial(boto3.client, "secretsmanager"), settings.signing_secret_arn)
+intake = Intake(
+    store,
+    wakeups,
+    clock,
+    settings.allowed_targets,
+    Admission(lists, settings.quotas, clock),
+    lambda: signing_key.derive("job-ids"),
+)
 subscription_store = DynamoSubscriptions(dynamodb, records_table=settings.records_table)
 subscriptions = Subscriptions(
     subscription_store,
@@ -282,7 +290,7 @@ def create_subscription(
 
 @app.delete("/subscriptions/<subscription_id>")
 def delete_subscription(
-    subscription_id: str, user_id: Annotated[str | None, Query(min_length=1, max_length=512)] = None
+    subscription_id: str, user_id: Annotated[str | None, Query(max_length=256, pattern=PRINCIPAL)] = None
 ) -> dict[str, Any]:
     caller = _caller()
     owner = user_id if user_id and caller.is_admin else caller.principal
@@ -322,11 +330,11 @@ def report_failure(job_id: str, run_id: str, body: Annotated[Fail, Body()], toke
 
 @contextmanager
 def _told_only_to_its_owner(job_id: str) -> Iterator[None]:
-    """That a run is over. To anybody else without its token it does not exist."""
+    """That a run is over, or never was. To anybody else without its token the whole job does not exist."""
     caller = _caller()
     try:
         yield
-    except Conflict:
+    except (Conflict, NotFound):
         visible_job(job_id, caller, store)
         raise
 

@@ -295,7 +295,7 @@ def _intake(scene: Scene) -> Any:
         [{"principals": ["*"], "http_private_addresses": [], "python": ["*"], "arns": []}]
     )
     admission = Admission(scene.store, [Quota(("*",), 100)], scene.clock)
-    return Intake(scene.store, Minutes(), scene.clock, allowed, admission)
+    return Intake(scene.store, Minutes(), scene.clock, allowed, admission, lambda: b"k")
 
 
 schedules = st.one_of(

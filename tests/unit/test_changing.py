@@ -39,7 +39,7 @@ class Scene:
         self.store = MemoryStore()
         self.wakeups = Minutes()
         self.intake = Intake(
-            self.store, self.wakeups, self.clock, ALLOWED, Admission(self.store, (), self.clock)
+            self.store, self.wakeups, self.clock, ALLOWED, Admission(self.store, (), self.clock), lambda: b"k"
         )
         self.changes = changing.Changes(self.intake)
         self.job_id = job.job_id

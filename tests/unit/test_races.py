@@ -42,7 +42,7 @@ class Scene:
     def __init__(self, job: Job, now: datetime = NOON) -> None:
         self.clock, self.store = ManualClock(now), MemoryStore()
         self.intake = Intake(
-            self.store, Minutes(), self.clock, ALLOWED, Admission(self.store, (), self.clock)
+            self.store, Minutes(), self.clock, ALLOWED, Admission(self.store, (), self.clock), lambda: b"k"
         )
         self.changes = changing.Changes(self.intake)
         self.job_id = job.job_id

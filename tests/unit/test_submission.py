@@ -25,7 +25,7 @@ class Scene:
     def __init__(self) -> None:
         self.store, self.wakeups, self.clock = MemoryStore(), Minutes(), ManualClock(NOON)
         self.intake = Intake(
-            self.store, self.wakeups, self.clock, ALLOWED, Admission(self.store, (), self.clock)
+            self.store, self.wakeups, self.clock, ALLOWED, Admission(self.store, (), self.clock), lambda: b"k"
         )
 
     def submit(self, timing: Timing, key: str | None = None, **request: Any) -> Job:

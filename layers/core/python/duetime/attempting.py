@@ -11,6 +11,7 @@ from typing import Any, Final
 from duetime import tasks
 from duetime.claimant import Claim
 from duetime.clock import Clock
+from duetime.depth import DEEPEST, is_too_deep
 from duetime.errors import InvalidField, PermanentFailure, TaskError, TransientFailure
 from duetime.finishing import accepted, cancelled, failed, succeeded
 from duetime.heart import Engagement, Heart
@@ -167,6 +168,8 @@ class Attempter:
         size = len(json.dumps(value, allow_nan=False).encode())
         if size > CHECKPOINT_LIMIT_BYTES:
             raise PermanentFailure(f"the checkpoint is {size} bytes, more than {CHECKPOINT_LIMIT_BYTES}")
+        if is_too_deep(value):
+            raise PermanentFailure(f"the checkpoint is nested more than {DEEPEST} levels deep")
         # Compared with nothing: the checkpoint that was there may be anything, and only the holder writes one.
         self.store.advance(replace(run, checkpoint=None), replace(run, checkpoint=value), by_holder=True)
 

@@ -1,6 +1,7 @@
 """A job: what its owner asked for (`JobSpec`), and what Duetime keeps about it (`Job`)."""
 
 import hashlib
+import hmac
 import json
 import uuid
 from collections.abc import Mapping
@@ -17,7 +18,6 @@ from duetime.timing import RECURRING, Timing
 
 GENERATIONS_REMEMBERED: Final = 20
 _MILLISECOND: Final = timedelta(milliseconds=1)
-JOB_ID_NAMESPACE: Final = uuid.UUID("5b0c8f1e-6d0b-5a55-9a53-7c1c1f6f3d11")
 
 
 class Priority(StrEnum):
@@ -125,12 +125,16 @@ def completed_if_done(job: Job) -> Job:
     return job.evolve(status=JobStatus.COMPLETED) if done and job.status is JobStatus.SCHEDULED else job
 
 
-def new_job_id(owner: str, idempotency_key: str | None) -> str:
+def new_job_id() -> str:
+    return str(uuid.uuid4())
+
+
+def job_id_for(owner: str, idempotency_key: str, secret: bytes) -> str:
     """The id follows from owner and key, so that a repeated request meets its first job in the one conditional
-    write that creates it, and no second item has to remember the key."""
-    if idempotency_key is None:
-        return str(uuid.uuid4())
-    return str(uuid.uuid5(JOB_ID_NAMESPACE, f"{owner}\n{idempotency_key}"))
+    write that creates it, and no second item has to remember the key. Nobody can work it out beforehand: not to find
+    another owner's job, nor to choose where on an index its own will stand."""
+    digest = hmac.digest(secret, f"{owner}\n{idempotency_key}".encode(), "sha256")
+    return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
 def digest_request(request: Mapping[str, Any]) -> str:

@@ -1,10 +1,11 @@
-"""What becomes of what a task returned: a small result stays with its run, a larger one is a blob."""
+"""What becomes of what a task returned: a small result stays with its run, a larger or very deep one is a blob."""
 
 import json
 from dataclasses import replace
 from typing import Any, Final
 
 from duetime.blobs import Blobs
+from duetime.depth import is_too_deep
 from duetime.run import Run
 
 INLINE_BYTES: Final = 4 * 1024
@@ -12,7 +13,7 @@ INLINE_BYTES: Final = 4 * 1024
 
 def with_result(run: Run, result: Any, blobs: Blobs) -> Run:
     content = json.dumps(result, separators=(",", ":")).encode()
-    if len(content) <= INLINE_BYTES:
+    if len(content) <= INLINE_BYTES and not is_too_deep(result):
         return replace(run, result=result, result_key=None)
     key = f"results/{run.job_id}/{run.run_id}/{run.attempt}.json"
     try:

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from duetime.errors import Unavailable
+
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
@@ -27,4 +31,11 @@ class SigningKey:
 
 def key_in_secrets_manager(connect: "Callable[[], SecretsManagerClient]", arn: str) -> SigningKey:
     """`connect` makes the client, which is only worth its while once the key is needed."""
-    return SigningKey(lambda: connect().get_secret_value(SecretId=arn)["SecretString"].encode())
+
+    def read() -> bytes:
+        try:
+            return connect().get_secret_value(SecretId=arn)["SecretString"].encode()
+        except (ClientError, BotoCoreError) as error:
+            raise Unavailable("the key for what Duetime signs cannot be read") from error
+
+    return SigningKey(read)

@@ -1,6 +1,6 @@
 """Accepting a job: from what a caller asked for to a job, its wake-up and its first runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from duetime.audit import Actor
 from duetime.clock import Clock
 from duetime.endpoints import check_notify
 from duetime.errors import Conflict, InvalidField, RequestError, TooMany, Unavailable
-from duetime.job import Job, JobSpec, digest_request, expecting_from, new_job_id
+from duetime.job import Job, JobSpec, digest_request, expecting_from, job_id_for, new_job_id
 from duetime.planning import Agenda, Plan, plan, schedule_of
 from duetime.run import Run
 from duetime.schedules import InvalidSchedule, check_jitter
@@ -40,11 +40,13 @@ class Intake:
     clock: Clock
     allowed: AllowedTargets
     admission: Admission
+    # Read when a request first has an Idempotency-Key.
+    id_key: Callable[[], bytes]
 
     def submit(
         self, spec: JobSpec, *, by: Actor, request: Mapping[str, Any], idempotency_key: str | None
     ) -> Submission:
-        job = self._new(spec, by, new_job_id(by.principal, idempotency_key), idempotency_key and request)
+        job = self._new(spec, by, self._id(by, idempotency_key), idempotency_key and request)
         try:
             made = self._plan(job, by)
             self.admission.admit(job.owner)
@@ -64,9 +66,11 @@ class Intake:
         were asked with is remembered on each: so a batch that died half-way is completed when it is repeated, and
         another batch under the same key is refused as a whole."""
         keys = [idempotency_key and f"{idempotency_key}\n{number}" for number in range(len(specs))]
-        ids = [new_job_id(by.principal, key) for key in keys]
-        digested = idempotency_key and {"batch": request}
+        ids = [self._id(by, key) for key in keys]
+        digested = {"batch": request} if idempotency_key else None
         there = {job.job_id: job for job in (self.store.load_jobs(ids) if idempotency_key else ())}
+        for first in there.values():
+            _require_same(first, digest_request(digested or {}))
         outcomes: dict[int, Submission | RequestError] = {}
         plans: dict[int, Plan] = {}
         for number, (spec, job_id) in enumerate(zip(specs, ids, strict=True)):
@@ -87,6 +91,11 @@ class Intake:
             for (number, made), existing in zip(plans.items(), self.store.create_many(new), strict=True):
                 outcomes[number] = _outcome(made.job, existing)
         return [outcomes[number] for number in range(len(specs))]
+
+    def _id(self, by: Actor, idempotency_key: str | None) -> str:
+        if idempotency_key is None:
+            return new_job_id()
+        return job_id_for(by.principal, idempotency_key, self.id_key())
 
     def _new(self, spec: JobSpec, by: Actor, job_id: str, request: Any) -> Job:
         now = self.clock.now()
@@ -180,9 +189,13 @@ def _outcome(job: Job, existing: Job | None) -> Submission | RequestError:
 
 
 def _repeated(existing: Job, job: Job) -> Submission:
-    if existing.request_digest != job.request_digest:
+    _require_same(existing, job.request_digest)
+    return Submission(existing, repeated=True)
+
+
+def _require_same(existing: Job, request_digest: str | None) -> None:
+    if existing.request_digest != request_digest:
         raise Conflict(
             f"the Idempotency-Key was already used for another request, which made job {existing.job_id}: "
             "use a new key for a new job"
         )
-    return Submission(existing, repeated=True)

@@ -8,12 +8,14 @@ its own: the minute has one, however many jobs it holds, and it comes early enou
 """
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 MINUTE: Final = timedelta(minutes=1)
 LEAD: Final = timedelta(minutes=2)
 _SOONEST: Final = timedelta(seconds=10)
+_AT_ONCE: Final = 8
 _MOST_REMEMBERED: Final = 10_000
 
 
@@ -45,8 +47,15 @@ class RememberedWakeUps:
         self._known: set[datetime] = set()
 
     def ensure(self, minutes: Iterable[datetime]) -> None:
-        for minute in sorted(set(minutes) - self._known):
-            self._create(minute)
+        missing = sorted(set(minutes) - self._known)
+        if len(missing) > 1:
+            # A batch may be due in a hundred different minutes.
+            with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
+                list(threads.map(self._create, missing))
+        else:
+            for minute in missing:
+                self._create(minute)
+        for minute in missing:
             self._remember(minute)
 
     def _remember(self, minute: datetime) -> None:

@@ -11,6 +11,7 @@ from duetime.job import Job
 from duetime.tracing import trace_id_in
 
 _LONGEST_AGENT: Final = 200
+_OWNER: Final = re.compile(r"arn:[\w-]+:iam::\d{12}:(role/.+|user/.+|root)")
 _ASSUMED_ROLE: Final = re.compile(r"arn:([\w-]+):sts::(\d{12}):assumed-role/([^/]+)/[^/]+")
 
 
@@ -37,6 +38,9 @@ def identify(event: Mapping[str, Any], admins: Collection[str]) -> Caller:
     if not isinstance(arn, str) or not arn.startswith("arn:"):
         raise NotIdentified("the request carries no verified AWS identity: sign it with Signature Version 4")
     principal = principal_of(arn)
+    if not _OWNER.fullmatch(principal):
+        # A federated session, say, has a name that whoever made it chose: it would be anybody.
+        raise NotIdentified(f"{arn} is neither a role nor a user: assume a role, and sign as that")
     return Caller(principal, principal in admins, _source_of(event))
 
 

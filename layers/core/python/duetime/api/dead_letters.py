@@ -77,6 +77,8 @@ class DeadLetters:
     ) -> tuple[Sequence[Run], Sequence[str] | None]:
         if whose.job_id is not None:
             job = visible_job(whose.job_id, caller, self.store)
+            if whose.user_id not in (None, job.owner):
+                return (), None
             before = position[0] if position else None
             page = self.store.list_runs(
                 job.job_id, limit=limit, before=before, status=RunStatus.DEAD_LETTERED

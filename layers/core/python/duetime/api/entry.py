@@ -4,17 +4,15 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 from duetime.api.problems import INVALID, NOT_JSON, describe, problem
+from duetime.depth import DEEPEST, is_too_deep
 from duetime.errors import InvalidField
 from duetime.version import VERSION
-
-DEEPEST: Final = 64
-"""Levels of nesting in a body. Pydantic can write down some 255."""
 
 
 def resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -40,7 +38,7 @@ def _resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -
             event = event | {"body": body, "isBase64Encoded": False}
         if body and not _is_json(event.get("headers") or {}):
             return _told(describe(NOT_JSON, "the body must be JSON: send Content-Type application/json"))
-        if _is_deeper_than(DEEPEST, json.loads(body or "null")):
+        if is_too_deep(json.loads(body or "null")):
             return _refused(f"is nested more than {DEEPEST} levels deep")
     except json.JSONDecodeError:
         # The route says where the mistake is.
@@ -50,17 +48,6 @@ def _resolve(app: APIGatewayHttpResolver, event: dict[str, Any], context: Any) -
     except (binascii.Error, ValueError):
         return _refused("is not readable: it is not UTF-8, or has a number of thousands of digits")
     return app.resolve(event, context)
-
-
-def _is_deeper_than(levels: int, value: Any) -> bool:
-    """Level by level, not by recursion. What is too deep could be stored, and never be shown again."""
-    level = [value]
-    for _ in range(levels):
-        inner = [each for each in level if isinstance(each, dict | list)]
-        level = [x for each in inner for x in (each.values() if isinstance(each, dict) else each)]
-        if not level:
-            return False
-    return True
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:

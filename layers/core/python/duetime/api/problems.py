@@ -23,6 +23,8 @@ from duetime.errors import (
 )
 
 _CONTENT_TYPE: Final = "application/problem+json"
+_MOST_TOLD: Final = 20
+_LONGEST_NAME: Final = 200
 _UNAVAILABLE_FOR: Final = timedelta(seconds=5)
 
 FieldErrors = Sequence[Mapping[str, str]]
@@ -101,7 +103,9 @@ def _refused(error: RequestError) -> Response[str]:
 
 
 def _invalid(error: RequestValidationError) -> Response[str]:
-    fields = [{"field": _field_of(found), "message": _message_of(found)} for found in error.errors()]
+    # Bounded: each of thousands of unknown fields would be told twice, and Lambda answers with 6 MB at the most.
+    found = error.errors()[:_MOST_TOLD]
+    fields = [{"field": _field_of(each)[:_LONGEST_NAME], "message": _message_of(each)} for each in found]
     detail = "; ".join(f"{field['field']}: {field['message']}" for field in fields)
     return problem(describe(INVALID, detail, fields))
 

@@ -25,6 +25,9 @@ TASK_LIMIT_BYTES: Final = 16 * 1024
 LONGEST_TIMEOUT_SECONDS: Final = 7 * 86_400
 """For work that goes on elsewhere. What a worker performs itself has less: tasks/interface.py."""
 
+PRINCIPAL: Final = r"^arn:[!-~]+$"
+"""A role or a user."""
+
 MOST_IN_A_BATCH: Final = 100
 LONGEST_JITTER_SECONDS: Final = 366 * 86_400
 
@@ -280,7 +283,7 @@ class Selection(_Strict):
     name_prefix: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     due_from: Time | None = None
     due_before: Time | None = None
-    user_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    user_id: Annotated[str, Field(max_length=256, pattern=PRINCIPAL)] | None = None
 
 
 class BulkRequest(_Strict):
@@ -294,7 +297,7 @@ class Redrive(_Strict):
     """Which dead letters: all of the caller's (for an admin, of whom it names), or those of a job."""
 
     job_id: Annotated[str, Field(max_length=64)] | None = None
-    user_id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    user_id: Annotated[str, Field(max_length=256, pattern=PRINCIPAL)] | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 100
     page_token: Annotated[str, Field(max_length=1024)] | None = None
 
