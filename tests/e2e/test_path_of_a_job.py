@@ -72,7 +72,8 @@ def test_a_target_that_always_fails_ends_on_the_dead_letter_queue(client: Client
     url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
 
     def letter() -> Any:
-        messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0).get(
+        # Hidden for a moment, so that the next look shows others, if there are more than ten.
+        messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=5).get(
             "Messages", []
         )
         bodies = [json.loads(message["Body"]) for message in messages]
