@@ -3,14 +3,13 @@ rescued."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from duetime.audit import Action
 from duetime.clock import SystemClock
 from duetime.due_messages import Audit, Patrol, SweepShard, WorkEnded, parse_due_message
@@ -18,7 +17,6 @@ from duetime.dynamo_store import DynamoStore
 from duetime.emf import MetricLog
 from duetime.eventbridge_wakeups import QUICK, EventBridgeWakeUps
 from duetime.instants import format_instant
-from duetime.job import Job
 from duetime.letters import LetterKeeper
 from duetime.patrolling import Patroller, PatrolReport
 from duetime.patrols import Patrols
@@ -45,6 +43,8 @@ THREADS = 16
 RESERVED_MS = 30_000
 # A message that could not be dealt with comes back so soon, and not when its long visibility timeout is over.
 AGAIN_SECONDS = 10
+# So many missed times of one audit are told to whoever wants to hear; the rest is on record.
+MOST_TOLD = 100
 
 settings = Settings.from_environment()
 clock = SystemClock()
@@ -162,14 +162,14 @@ def _report_audit(report: "AuditReport") -> None:
             run_id=found.run_id,
             nominal_at=format_instant(found.nominal_at),
         )
-        if found.action == Action.MISSED:
-            _tell_of_miss(found.job, found.nominal_at)
     for job_id, error in report.unread:
         logger.warning("a job could not be audited", job_id=job_id, reason=str(error))
+    if report.missed:
+        _tell_of_misses(report)
 
 
-def _tell_of_miss(job: Job, nominal_at: datetime) -> None:
-    """Those who want to hear of it. It is on record, whether or not they can be told."""
+def _tell_of_misses(report: "AuditReport") -> None:
+    """Those who want to hear of it, the first so many. All are on record, whether or not anybody can be told."""
     from duetime.dynamo_subscriptions import DynamoSubscriptions
     from duetime.interests import Interests, KnownSubscriptions, announce_job_notice
     from duetime.notices import missed_notice
@@ -178,9 +178,15 @@ def _tell_of_miss(job: Job, nominal_at: datetime) -> None:
     subscriptions = DynamoSubscriptions(dynamodb, records_table=settings.records_table)
     notices = SqsNotices(sqs, settings.notices_queue_url)
     interests = Interests(KnownSubscriptions(subscriptions, clock))
-    missed = missed_notice(job, nominal_at, clock.now())
-    if not announce_job_notice(missed, job, interests, notices):
-        logger.warning("a missed time could not be announced", job_id=job.job_id)
+    missed = [found for found in report.findings if found.action == Action.MISSED]
+    for found in missed[:MOST_TOLD]:
+        try:
+            notice = missed_notice(found.job, found.nominal_at, clock.now())
+            is_told = announce_job_notice(notice, found.job, interests, notices)
+        except (ClientError, BotoCoreError):
+            is_told = False
+        if not is_told:
+            logger.warning("a missed time could not be announced", job_id=found.job.job_id)
 
 
 @cache

@@ -10,12 +10,17 @@ import pytest
 from duetime import changing
 from duetime.audit import Action
 from duetime.auditing import Auditor, AuditReport
+from duetime.claiming import claimed
 from duetime.clock import ManualClock
 from duetime.due_messages import Audit
+from duetime.errors import PermanentFailure, TransientFailure
+from duetime.finishing import dead_lettered, failed, voided
 from duetime.job import Job
 from duetime.memory_store import MemoryStore
+from duetime.pair import JobRun
 from duetime.planning import HORIZON, plan
 from duetime.run import Run, RunKey, planned_run
+from duetime.run_control import redriven
 from duetime.status import JobStatus, RunStatus
 from duetime.submission import waiting_from
 from duetime.sweeping import AUDITED_AFTER, AUDITED_AT_ONCE, Sweeper
@@ -414,3 +419,36 @@ def test_the_planned_run_of_a_time_is_the_one_expected() -> None:
     job = scene.job
     for run in scene.runs:
         assert planned_run(job, nominal(run), NOON).run_id == run.run_id
+
+
+class TestWhatIsNoMiss:
+    def audit(self, scene: Scene) -> AuditReport:
+        return Auditor(scene.store, scene.clock, Inline(), KEPT).audit([scene.job_id])
+
+    def test_a_run_that_was_redriven_is_still_the_run_of_its_time(self) -> None:
+        scene = Scene.of()
+        run = scene.runs[1]
+        scene.clock.advance(timedelta(minutes=1, seconds=1))
+        now = scene.clock.now()
+        held = claimed(JobRun(scene.job, run), "w", now)
+        letter = dead_lettered(failed(held.job, held.run, PermanentFailure("x"), now, now, lambda: 0.0), now)
+        scene.store._runs[run.key] = redriven(JobRun(scene.job, letter), now)
+        scene.clock.advance(timedelta(minutes=2))
+        assert self.audit(scene).missed == 0
+
+    def test_a_run_that_a_pause_ended_between_two_attempts_is_no_double(self) -> None:
+        scene = Scene.of(cron_expression="0 * * * *")
+        run, now = scene.runs[0], scene.clock.now()
+        held = claimed(JobRun(scene.job, run), "w", now)
+        retrying = failed(held.job, held.run, TransientFailure("x"), now, now, lambda: 0.0)
+        paused = changing.pause(held.job, "me", now + timedelta(seconds=1)).job
+        scene.clock.advance(timedelta(seconds=31))
+        ended = voided(JobRun(paused, retrying), "paused", scene.clock.now())
+        scene.store._runs[run.key] = ended.run
+        scene.clock.advance(timedelta(minutes=1))
+        made = changing.resume(ended.job, "me", scene.clock.now())
+        scene.store._jobs[scene.job_id] = made.job
+        for again in made.runs:
+            scene.store._runs[again.key] = claimed(JobRun(made.job, again), "w", scene.clock.now()).run
+        scene.clock.advance(timedelta(minutes=6))
+        assert self.audit(scene).duplicated == 0

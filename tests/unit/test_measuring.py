@@ -11,11 +11,11 @@ from duetime.finishing import cancelled, dead_lettered, dropped, failed, lost, s
 from duetime.measuring import LATE, measure
 from duetime.metrics import Metric
 from duetime.pair import JobRun
-from duetime.run import Run
+from duetime.run import Attempt, AttemptOutcome, Run
 from duetime.run_control import redriven
 from duetime.status import RunStatus
 
-from tests.factories import NOW, a_job, a_pair, a_run
+from tests.factories import NOW, a_cron_job, a_job, a_pair, a_run
 
 SECOND = timedelta(seconds=1)
 
@@ -150,3 +150,20 @@ def test_a_run_from_before_task_types_were_recorded_has_none() -> None:
     run = replace(a_pair().run, task_type=None)
     assert {each.task_type for each in measure(run, started(run))} == {None}
     assert Metric.RUNS_STARTED in {each.metric for each in measure(run, started(run))}
+
+
+def test_the_twenty_first_attempt_is_measured_though_only_twenty_are_kept() -> None:
+    def attempt(number: int) -> Attempt:
+        return Attempt(
+            attempt=number,
+            executor_id="w",
+            claimed_at=NOW,
+            start_time=NOW,
+            end_time=NOW + timedelta(seconds=number),
+            outcome=AttemptOutcome.FAILED,
+        )
+
+    run = a_run(a_cron_job())
+    was = replace(run, status=RunStatus.RUNNING, attempt=21, attempts=tuple(map(attempt, range(1, 21))))
+    after = replace(was, status=RunStatus.SUCCEEDED, end_time=NOW, attempts=tuple(map(attempt, range(2, 22))))
+    assert found(was, after)["Duration"] == 21_000

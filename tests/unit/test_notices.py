@@ -204,3 +204,11 @@ def test_what_happens_to_a_job_itself_is_announced_to_those_who_want_it() -> Non
     for job in (silent, wanting):
         assert announce_job_notice(paused_notice(job), job, listening.interests, listening.queue)
     assert [notice.job_id for notice in listening.queue.sent] == [wanting.job_id]
+
+
+def test_a_run_that_started_late_though_no_patrol_saw_it_wait_is_told_as_late() -> None:
+    run = a_run(a_job())
+    started = run.evolve(status=RunStatus.RUNNING, attempt=1, start_time=run.due_at + timedelta(seconds=9))
+    assert [notice.event for notice in notices_for(Change(started, run))] == [NoticeEvent.LATE]
+    in_time = started.evolve(start_time=run.due_at + timedelta(seconds=1))
+    assert list(notices_for(Change(in_time, run))) == []

@@ -1,9 +1,11 @@
 """How a job has been doing, from its recent runs."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 from duetime.api.statistics import show_statistics
+from duetime.claiming import claimed
 from duetime.errors import TransientFailure
 from duetime.finishing import dropped, failed, succeeded
 from duetime.job import Job
@@ -90,5 +92,20 @@ def test_a_run_is_as_late_as_its_first_attempt_was() -> None:
     assert lateness_of(run) == 40 * MS
     assert lateness_of(run.evolve(attempt=2, not_before=NOW + MINUTE)) == 40 * MS
     assert lateness_of(a_run(job)) is None
-    called = run.evolve(called_at=NOW + 30 * MS)
+    called = run.evolve(expected_at=NOW + 30 * MS)
     assert lateness_of(called) == 10 * MS
+
+
+def test_a_run_after_a_pause_is_as_late_as_it_was_after_the_pause_whatever_came_then() -> None:
+    waking = NOW + timedelta(hours=5)
+    run = replace(a_run(a_cron_job()), not_before=waking)
+    held = claimed(JobRun(a_cron_job(), run), "w", waking)
+    later = failed(held.job, held.run, TransientFailure("x"), waking, waking, lambda: 0.5)
+    assert later.status is RunStatus.RETRYING
+    assert lateness_of(later) == timedelta()
+
+
+def test_a_run_whose_first_attempt_is_no_longer_kept_has_no_lateness() -> None:
+    run = a_finished_run(a_cron_job(), 0)
+    kept = replace(run, attempts=tuple(replace(each, attempt=2) for each in run.attempts))
+    assert lateness_of(kept) is None

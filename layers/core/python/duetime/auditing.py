@@ -23,7 +23,7 @@ from duetime.instants import format_instant
 from duetime.job import Job
 from duetime.planning import Agenda
 from duetime.run import Run, moment_part, run_id_for
-from duetime.status import JobStatus
+from duetime.status import JobStatus, RunStatus
 from duetime.store import Store
 from duetime.timing import RECURRING
 
@@ -150,14 +150,15 @@ def window_of(job: Job, now: datetime, runs_kept_for: timedelta) -> Window | Non
 def match(job: Job, agenda: Agenda, window: Window, runs: Sequence[Run]) -> tuple[AuditReport, datetime]:
     """What was found, and until when it is complete. Pure: `runs` are all that the job has in that window, of every
     generation."""
-    planned = {run.run_id: run for run in runs if run.generation == job.generation and not run.manual}
+    scheduled = [run for run in runs if run.is_of_the_schedule]
+    planned = {run.run_id: run for run in scheduled if run.generation == job.generation}
     stand_ins = sorted(
         ((run.missed_from, _nominal(run)) for run in planned.values() if run.missed_from),
         key=lambda span: span[1],
     )
     others: dict[datetime, list[Run]] = {}
-    for run in runs:
-        if run.generation != job.generation and not run.manual and run.attempt > 0:
+    for run in scheduled:
+        if run.generation != job.generation and _did_its_work(run):
             others.setdefault(_nominal(run), []).append(run)
     report = AuditReport()
     times = list(islice(_expected(agenda, window, stand_ins), MOST_TIMES))
@@ -173,6 +174,11 @@ def match(job: Job, agenda: Agenda, window: Window, runs: Sequence[Run]) -> tupl
         report.duplicated += bool(doubles)
         report.findings += [Finding(job, Action.DUPLICATED, nominal_at, run.run_id) for run in doubles]
     return report, window.until if len(times) < MOST_TIMES else times[-1] + agenda.jitter
+
+
+def _did_its_work(run: Run) -> bool:
+    """One that was cancelled between two attempts, because its job was paused, is made good by another."""
+    return run.attempt > 0 and run.status not in (RunStatus.CANCELLED, RunStatus.SKIPPED)
 
 
 def _expected(

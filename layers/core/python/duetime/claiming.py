@@ -12,7 +12,7 @@ from typing import Final
 from duetime.job import Job, Overlap
 from duetime.leases import lease_end
 from duetime.pair import JobRun
-from duetime.run import Run
+from duetime.run import Run, expected_from
 from duetime.status import CLAIMABLE, JobStatus, RunStatus
 
 JUDGED: Final = frozenset({"version", "status", "fence", "running"})
@@ -74,6 +74,8 @@ def claimed(seen: JobRun, executor_id: str, now: datetime, callback_digest: str 
     """What the job and the run become. The task starts at `not_before` or now, whichever is later."""
     job, run = seen
     job_after = job.evolve(fence=job.fence + 1, running=job.running + (0 if run.holds_place else 1))
+    if run.attempt == 0 and (expected_at := expected_from(run)) != run.due_at:
+        run = run.evolve(expected_at=expected_at)
     run_after = run.evolve(
         status=RunStatus.RUNNING,
         attempt=run.attempt + 1,

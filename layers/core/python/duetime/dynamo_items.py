@@ -124,6 +124,7 @@ _RUN: Final[Mapping[str, Kind]] = {
     "put_off_at": INSTANT,
     "called_at": INSTANT,
     "late_at": INSTANT,
+    "expected_at": INSTANT,
     "attempt": NUMBER,
     "attempts": records(_ATTEMPT, Attempt),
     "fence": NUMBER,

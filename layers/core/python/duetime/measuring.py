@@ -7,7 +7,7 @@ from typing import Final
 
 from duetime.instants import milliseconds_between
 from duetime.metrics import Measurement, Metric
-from duetime.run import Run
+from duetime.run import Run, expected_from
 from duetime.status import RunStatus
 
 LATE: Final = timedelta(seconds=2)
@@ -26,12 +26,6 @@ def measure(was: Run | None, run: Run) -> list[Measurement]:
     if was is None or was.status is not run.status:
         found += _entered(run)
     return [Measurement(metric, value, run.priority, run.task_type) for metric, value in found]
-
-
-def expected_from(run: Run) -> datetime:
-    """From when on a run that has not been attempted is expected to start. One that waits for its turn is expected when
-    it is called; if the call was lost nobody knows when that was, and the whole wait counts."""
-    return max(run.not_before, run.called_at or run.put_off_at or run.not_before)
 
 
 def is_late(run: Run, at: datetime) -> bool:
@@ -70,7 +64,9 @@ def _ended(run: Run) -> Iterator[tuple[Metric, float]]:
 
 
 def _attempts(was: Run | None, run: Run) -> Iterator[tuple[Metric, float]]:
-    for attempt in run.attempts[len(was.attempts) if was else 0 :]:
+    # By their numbers: only the latest are kept.
+    seen = was.attempts[-1].attempt if was and was.attempts else 0
+    for attempt in (each for each in run.attempts if each.attempt > seen):
         yield Metric.DURATION, milliseconds_between(attempt.start_time, attempt.end_time)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from duetime.instants import format_instant, parse_instant
 from duetime.job import Job
+from duetime.measuring import is_late
 from duetime.notify import NoticeEvent
 from duetime.run import Run
 from duetime.status import RunStatus
@@ -78,6 +79,13 @@ def notices_for(change: RunChange) -> Iterator[Notice]:
     # Set once by whoever watches for late runs.
     if run.late_at and not (was and was.late_at):
         yield _of_run(NoticeEvent.LATE, run, run.late_at)
+    if entered and run.status is RunStatus.RUNNING and run.attempt == 1 and _started_unseen(run):
+        yield _of_run(NoticeEvent.LATE, run, run.modified_time)
+
+
+def _started_unseen(run: Run) -> bool:
+    """It started late, and nobody came by while it waited."""
+    return run.late_at is None and run.start_time is not None and is_late(run, run.start_time)
 
 
 def paused_notice(job: Job) -> Notice:

@@ -70,6 +70,8 @@ class Run:
     manual: bool = False
     # What its job's notify block lists: whoever reads the stream need not read the job to know.
     notify: tuple[NoticeEvent, ...] = ()
+    # From when on its first attempt was expected, where that is not `due_at`: after a pause, or when its turn came.
+    expected_at: datetime | None = None
     # Of the request that directly caused it, if one did.
     trace_id: str | None = None
     # It waits for a place, whatever its job's overlap policy says about ordinary runs.
@@ -111,6 +113,11 @@ class Run:
     @property
     def key(self) -> RunKey:
         return RunKey(self.job_id, self.run_id)
+
+    @property
+    def is_of_the_schedule(self) -> bool:
+        """Whether its time is one of the schedule's. One that was redriven is `manual`, and still is."""
+        return "-m" not in self.run_id
 
     @property
     def is_elsewhere(self) -> bool:
@@ -172,3 +179,9 @@ def manual_run(job: Job, now: datetime, token: str) -> Run:
     return replace(
         run, run_id=f"{moment_part(now)}-m{token}-{_job_part(job.job_id)}", manual=True, patient=True
     )
+
+
+def expected_from(run: Run) -> datetime:
+    """From when on a run that has not been attempted is expected to start. One that waits for its turn is expected when
+    it is called; if the call was lost nobody knows when that was, and the whole wait counts."""
+    return max(run.not_before, run.called_at or run.put_off_at or run.not_before)

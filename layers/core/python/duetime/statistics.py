@@ -69,13 +69,11 @@ def statistics(job: Job, recent_runs: Sequence[Run]) -> Statistics:
 
 
 def lateness_of(run: Run) -> timedelta | None:
-    """From when its first attempt was to start until it did; None: it has not."""
+    """From when its first attempt was to start until it did; None: it has not, or is no longer on record."""
     started_at = run.attempts[0].start_time if run.attempts else run.start_time
-    if started_at is None:
+    if started_at is None or (run.attempts and run.attempts[0].attempt > 1):
         return None
-    # After a retry, `not_before` is the end of its backoff, and says nothing about the first attempt any more.
-    expected_at = run.not_before if run.attempt == 1 else run.due_at
-    return max(started_at - max(expected_at, run.called_at or expected_at), timedelta())
+    return max(started_at - (run.expected_at or run.due_at), timedelta())
 
 
 def _spread(durations: Iterable[timedelta]) -> Spread | None:

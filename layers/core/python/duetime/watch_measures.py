@@ -22,11 +22,18 @@ def of_sweep(report: SweepReport) -> list[Measurement]:
 
 
 def of_patrol(report: PatrolReport) -> list[Measurement]:
+    """Nothing, if some slots could not be read: a number that is too low would silence an alarm just when DynamoDB is
+    in trouble."""
+    if report.unread:
+        return []
     return [Measurement(Metric.WAITING_LATE, report.waiting_late)]
 
 
 def of_audit(report: "AuditReport") -> list[Measurement]:
-    """Nothing found is a number too: an alarm must be able to tell it from nobody having looked."""
+    """Nothing found is a number too: an alarm must be able to tell it from nobody having looked. So if jobs could not
+    be read, and nothing was found among the others, nothing is said."""
+    if report.unread and not report.missed and not report.duplicated:
+        return [Measurement(Metric.AUDITED_FIRES, report.matched)]
     return [
         Measurement(Metric.AUDITED_FIRES, report.matched),
         Measurement(Metric.MISSED_FIRES, report.missed),
