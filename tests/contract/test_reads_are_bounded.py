@@ -11,13 +11,14 @@ from duetime.api.caller import Caller
 from duetime.api.finding import Filter, Finder
 from duetime.api.page_tokens import PageTokens
 from duetime.batches import in_batches
+from duetime.budget import MOST_EXAMINED
 from duetime.clock import ManualClock
 from duetime.dynamo_items import job_to_item
 from duetime.dynamo_lists import DynamoLists
 from duetime.dynamo_store import DynamoStore
 from duetime.job import Job, Priority
 from duetime.listing import BUCKETS, ENDED_JOBS
-from duetime.searching import MOST_EXAMINED, Search, Wanted
+from duetime.searching import Search, Wanted
 from duetime.status import JobStatus, RunStatus
 from duetime.timing import ScheduleType
 

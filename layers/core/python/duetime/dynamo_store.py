@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from duetime.audit import Event, EventPage
 from duetime.dynamo_events import event_to_item, read_events
+from duetime.dynamo_held import read_held
 from duetime.dynamo_items import item_to_job, item_to_run, job_key, job_to_item, run_key, run_to_item
 from duetime.dynamo_values import Item, Value, to_value
 from duetime.dynamo_writes import (
@@ -28,6 +29,7 @@ from duetime.run import Run, RunKey
 from duetime.status import FINAL, RunStatus
 from duetime.store import (
     GUARDED_BY_RENEWAL,
+    MOST_HELD_READ,
     TALLIES,
     LateRuns,
     Move,
@@ -41,7 +43,7 @@ from duetime.store import (
     judged_by_change,
     judged_by_move,
 )
-from duetime.watch import DEAD_SPREAD, dead_key, open_key, shard_of
+from duetime.watch import DEAD_SPREAD, HELD_SLOTS, dead_key, open_key, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -59,6 +61,7 @@ _END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _HIGHEST: Final = "~"
 _STATEMENT_LIMIT: Final = 25
 _QUEUED_PAGE: Final = 100
+_HELD_PAGE: Final = 1000
 _WAITING_INDEX: Final = "waiting"
 _WATCH_INDEX: Final = "watch"
 
@@ -333,6 +336,22 @@ class DynamoStore:
         )
         places = (_watched(item) for page in pages for item in page["Items"])
         return islice((place for place in places if before is None or place < before), limit)
+
+    def holders(self, job: Job) -> Sequence[RunKey]:
+        found: list[RunKey] = []
+        examined = 0
+        for slot in HELD_SLOTS:
+            after: WatchedRun | None = None
+            while examined < MOST_HELD_READ:
+                page = read_held(
+                    self._client, self._runs, slot, owner=job.owner, limit=_HELD_PAGE, after=after
+                )
+                examined += page.examined
+                found += [run.key for run in page.runs if run.key.job_id == job.job_id]
+                after = page.until
+                if after is None:
+                    break
+        return found
 
     def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
         answer = self._client.query(

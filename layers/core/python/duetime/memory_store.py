@@ -8,7 +8,7 @@ from typing import Any
 
 from duetime.audit import Event, EventPage
 from duetime.job import Job
-from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWay, part_of
+from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWay, UnderWayPage, part_of
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import RunStatus
@@ -206,12 +206,21 @@ class MemoryStore:
         with self._lock:
             return min(limit, sum(part_of(job) == part for job in self._jobs.values()))
 
-    def under_way(self, slot: int, *, owner: str | None = None) -> Sequence[UnderWay]:
+    def under_way(
+        self, slot: int, *, limit: int, owner: str | None = None, after: WatchedRun | None = None
+    ) -> UnderWayPage:
+        places = self.open_runs(slot, limit=limit + 1, after=after)
+        read = [(self._runs[place.key], place) for place in places[:limit]]
+        found = [
+            UnderWay(run.key, run.owner, run.executor_id, place.at)
+            for run, place in read
+            if owner in (None, run.owner)
+        ]
+        return UnderWayPage(found, len(read), places[limit - 1] if len(places) > limit else None)
+
+    def holders(self, job: Job) -> Sequence[RunKey]:
         with self._lock:
-            runs = [run for run in self._runs.values() if run.holds_place and owner in (None, run.owner)]
-        watched = [(watch_of(run), run) for run in runs]
-        found = [(watch, run) for watch, run in watched if watch and watch.key == open_key(slot)]
-        return [UnderWay(run.key, run.executor_id, watch.at) for watch, run in found]
+            return [key for key, run in self._runs.items() if key.job_id == job.job_id and run.holds_place]
 
     def know_owner(self, owner: str) -> None:
         self._owners.add(owner)

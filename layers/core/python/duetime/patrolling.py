@@ -28,7 +28,7 @@ from duetime.run import PATIENCE, Run, RunKey
 from duetime.settling import settle
 from duetime.status import CLAIMABLE, RunStatus
 from duetime.store import Store, WatchedRun
-from duetime.watch import SPREAD
+from duetime.watch import SLOTS
 
 MOST_HINTS: Final = 8
 """20 s, doubling: about an hour and a half in all."""
@@ -37,8 +37,8 @@ PAGE: Final = 25
 PAGES_AT_ONCE: Final = 8
 """After a long outage a patrol does so much in each slot; the next one, ten seconds later, goes on."""
 
-TIME_PER_SLOT: Final = timedelta(seconds=20)
-"""What was started elsewhere may take long to answer. A watcher has two minutes, and each of its threads four slots."""
+TIME_PER_SLOT: Final = timedelta(seconds=10)
+"""What was started elsewhere may take long to answer. A watcher has two minutes, and each thread of it eight slots."""
 
 PUT_BACK: Final = timedelta(minutes=1)
 """A run that could not be looked after makes way for those behind it."""
@@ -91,7 +91,7 @@ class Patroller:
 
     def patrol(self) -> PatrolReport:
         report = PatrolReport()
-        for found in self.threads.map(self._patrol_slot, range(SPREAD)):
+        for found in self.threads.map(self._patrol_slot, SLOTS):
             report.add(found)
         try:
             self._mark_late(report)

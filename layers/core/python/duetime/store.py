@@ -16,6 +16,9 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import JobStatus, RunStatus
 
+MOST_HELD_READ: Final = 100_000
+"""So many of the runs that are under way are looked at for those of one job."""
+
 TALLIES: Final = frozenset({"running", "waiters", "succeeded", "failed"})
 """Fields of a job that are written as sums and not as values: runs of one job may start and end at the same moment."""
 
@@ -195,7 +198,11 @@ class Store(Protocol):
         """Write an entry by itself. False: it is there already."""
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
-        """The open runs in a slot of the watch index, the earliest deadline first, those behind `after`."""
+        """The open runs in one of the SLOTS of the watch index, the earliest deadline first, those behind `after`."""
+
+    def holders(self, job: Job) -> Sequence[RunKey]:
+        """The runs that hold a place in a job. It may be a moment behind, and looks at MOST_HELD_READ runs of all jobs
+        at the most: whether these are all is told by the job's `running`."""
 
     def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
         """Among the first so many open runs of a slot, those that are QUEUED, could have started before that moment,

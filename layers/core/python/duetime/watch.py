@@ -1,7 +1,8 @@
 """Where a run stands on the watch index: a key spread over a constant number of values, and a time.
 
-One sparse index answers three questions: which open runs are past their deadline, what a worker is running, and
-which runs are dead letters. A run that has ended well is not on it.
+One sparse index answers three questions: which open runs are past their deadline, what is under way, on one worker or
+on all, and which runs are dead letters. A run that has ended well is not on it. What waits and what is under way stand
+under keys of their own, so that a question about what runs does not read a backlog.
 """
 
 import hashlib
@@ -12,9 +13,14 @@ from duetime.run import Run
 from duetime.status import OPEN, RunStatus
 
 SPREAD: Final = 64
-"""DynamoDB takes 1,000 writes a second on one key value. A run costs the index 4 (queued, claimed: out and in,
-ended), so 10,000 runs a second need at least 40 values. Constant: changing it would hide what is on the index."""
+"""DynamoDB takes 1,000 writes a second on one key value. A run costs the index 4: queued and claimed where it waits,
+claimed and ended where it is under way. So 10,000 runs a second need at least 20 values for each, and heartbeats some
+more. Constant: changing it would hide what is on the index."""
 
+SLOTS: Final = range(2 * SPREAD)
+"""Where open runs stand: the first half for those that wait, the second for those that hold a place in their job."""
+
+HELD_SLOTS: Final = SLOTS[SPREAD:]
 
 DEAD_SPREAD: Final = 8
 """Dead letters are few; but all runs of one owner may fail at once."""
@@ -30,11 +36,21 @@ def watch_of(run: Run) -> Watch | None:
         assert run.end_time is not None
         return Watch(dead_key(run.owner, spread(run.run_id, DEAD_SPREAD)), run.end_time)
     if run.status in OPEN and run.deadline_at is not None:
-        # What a worker runs is together under one key, so that one query answers for a worker.
-        subject = run.executor_id if run.status is RunStatus.RUNNING else run.run_id
-        assert subject is not None
-        return Watch(open_key(spread(subject)), run.deadline_at)
+        return Watch(open_key(_slot_of(run)), run.deadline_at)
     return None
+
+
+def _slot_of(run: Run) -> int:
+    """A claim changes the deadline, and so the entry is written anew: that its key changes too costs nothing."""
+    if run.status is RunStatus.RUNNING:
+        assert run.executor_id is not None
+        return worker_slot(run.executor_id)
+    return HELD_SLOTS[spread(run.run_id)] if run.holds_place else spread(run.run_id)
+
+
+def worker_slot(executor_id: str) -> int:
+    """What a worker runs is together under one key, so that one query answers for a worker."""
+    return HELD_SLOTS[spread(executor_id)]
 
 
 def dead_key(owner: str, slot: int) -> str:
@@ -43,7 +59,7 @@ def dead_key(owner: str, slot: int) -> str:
 
 
 def open_key(slot: int) -> str:
-    return f"open#{slot}"
+    return f"open#{slot}" if slot < SPREAD else f"held#{slot - SPREAD}"
 
 
 def shard_of(job_id: str) -> int:
