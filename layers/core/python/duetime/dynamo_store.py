@@ -28,8 +28,10 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import FINAL, RunStatus
 from duetime.store import (
+    ALL_RUNS,
     GUARDED_BY_RENEWAL,
     MOST_HELD_READ,
+    MOST_RUNS_READ,
     TALLIES,
     LateRuns,
     Move,
@@ -38,6 +40,7 @@ from duetime.store import (
     RunPage,
     WaitingJob,
     WatchedRun,
+    WhichRuns,
     guarded_fields,
     guarded_with_its_job,
     judged_by_change,
@@ -115,34 +118,50 @@ class DynamoStore:
         limit: int,
         before: str | None = None,
         since: str | None = None,
-        status: RunStatus | None = None,
+        which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
-        values = {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
-        if values[":since"] > values[":before"]:
+        if (since or _LOWEST) > (before or _HIGHEST):
             # DynamoDB refuses a range that ends before it begins.
             return RunPage([], None)
-        wanted: dict[str, Any] = {}
-        if status:
-            values[":status"] = status
-            wanted = {
-                "FilterExpression": "#status = :status",
-                "ExpressionAttributeNames": {"#status": "status"},
-            }
+        # Both ends are included: what is at `before` itself is one more, and left out below.
+        most = MOST_RUNS_READ + 1 if which != ALL_RUNS else limit + 2
+        found: list[Run] = []
+        start: dict[str, Any] = {}
+        while True:
+            answer = self._client.query(
+                TableName=self._runs,
+                KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :before",
+                **_filtered(
+                    which, {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
+                ),
+                ScanIndexForward=False,
+                ConsistentRead=True,
+                Limit=min(most, max(limit + 2, _FILTERED_PAGE)) if which != ALL_RUNS else most,
+                **start,
+            )
+            found += [item_to_run(item) for item in answer["Items"] if item["run_id"]["S"] != before]
+            # One more than asked for tells whether there is another page.
+            if len(found) > limit:
+                return RunPage(found[:limit], found[limit - 1].run_id)
+            most -= answer["ScannedCount"]
+            if not (last := answer.get("LastEvaluatedKey")):
+                return RunPage(found, None)
+            if most <= 0:
+                return RunPage(found, last["run_id"]["S"])
+            start = {"ExclusiveStartKey": last}
+
+    def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        if since > until:
+            return []
+        values = {":job_id": job_id, ":since": since, ":until": until}
         pages = self._client.get_paginator("query").paginate(
             TableName=self._runs,
-            # Both ends are included; what is at `before` itself is left out below.
-            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :before",
+            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",
             ExpressionAttributeValues={name: to_value(value) for name, value in values.items()},
-            ScanIndexForward=False,
             ConsistentRead=True,
-            PaginationConfig={"PageSize": max(limit + 2, _FILTERED_PAGE if status else 0)},
-            **wanted,
+            PaginationConfig={"PageSize": limit},
         )
-        items = (item for page in pages for item in page["Items"])
-        runs = (item_to_run(item) for item in items if item["run_id"]["S"] != before)
-        # One more than asked for tells whether there is another page.
-        found = list(islice(runs, limit + 1))
-        return RunPage(found[:limit], found[limit - 1].run_id if len(found) > limit else None)
+        return [item_to_run(item) for item in islice((i for page in pages for i in page["Items"]), limit)]
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         if since > until:
@@ -463,6 +482,27 @@ class DynamoStore:
                     items[table] += found
                 request = dict(answer.get("UnprocessedKeys", {}))
         return items
+
+
+def _filtered(which: WhichRuns, values: dict[str, Any]) -> dict[str, Any]:
+    clauses = []
+    names = {}
+    for clause, value in (
+        ("#status = :status", which.status),
+        ("#due_at >= :due_from", which.due_from),
+        ("#due_at < :due_before", which.due_before),
+    ):
+        if value is not None:
+            name, _, placeholder = clause.split()
+            names[name] = name.removeprefix("#")
+            values = values | {placeholder: value}
+            clauses.append(clause)
+    request: dict[str, Any] = {
+        "ExpressionAttributeValues": {name: to_value(value) for name, value in values.items()}
+    }
+    if clauses:
+        request |= {"FilterExpression": " AND ".join(clauses), "ExpressionAttributeNames": names}
+    return request
 
 
 def _watched(item: Any) -> WatchedRun:

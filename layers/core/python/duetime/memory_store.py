@@ -13,7 +13,9 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import RunStatus
 from duetime.store import (
+    ALL_RUNS,
     GUARDED_BY_RENEWAL,
+    MOST_RUNS_READ,
     TALLIES,
     LateRuns,
     Move,
@@ -22,6 +24,7 @@ from duetime.store import (
     RunPage,
     WaitingJob,
     WatchedRun,
+    WhichRuns,
     guarded_fields,
     guarded_with_its_job,
     judged_by_change,
@@ -64,18 +67,29 @@ class MemoryStore:
         limit: int,
         before: str | None = None,
         since: str | None = None,
-        status: RunStatus | None = None,
+        which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
         with self._lock:
             runs = [run for run in self._runs.values() if run.job_id == job_id]
-        wanted = [run for run in runs if status in (None, run.status) and run.run_id >= (since or "")]
         earlier = sorted(
-            (run for run in wanted if before is None or run.run_id < before),
+            (run for run in runs if run.run_id >= (since or "") and (before is None or run.run_id < before)),
             key=lambda run: run.run_id,
             reverse=True,
         )
-        page = earlier[:limit]
-        return RunPage(page, page[-1].run_id if len(earlier) > limit else None)
+        found: list[Run] = []
+        for number, run in enumerate(earlier, 1):
+            if which.fits(run):
+                found.append(run)
+            if len(found) > limit:
+                return RunPage(found[:limit], found[limit - 1].run_id)
+            if which != ALL_RUNS and number == MOST_RUNS_READ < len(earlier):
+                return RunPage(found, run.run_id)
+        return RunPage(found, None)
+
+    def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        with self._lock:
+            runs = [run for run in self._runs.values() if run.job_id == job_id]
+        return sorted((r for r in runs if since <= r.run_id <= until), key=lambda run: run.run_id)[:limit]
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         with self._lock:

@@ -53,6 +53,29 @@ GUARDED_BY_RENEWAL: Final = ("status", "fence", "heartbeat_seconds")
 worker that was slow, must not shorten the lease of that work's system."""
 
 
+MOST_RUNS_READ: Final = 5_000
+"""So many runs of a job are looked at for one page of those that somebody asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhichRuns:
+    """What an id does not tell: it goes by the time before jitter."""
+
+    status: RunStatus | None = None
+    due_from: datetime | None = None
+    due_before: datetime | None = None
+
+    def fits(self, run: Run) -> bool:
+        return (
+            self.status in (None, run.status)
+            and (self.due_from is None or run.due_at >= self.due_from)
+            and (self.due_before is None or run.due_at < self.due_before)
+        )
+
+
+ALL_RUNS: Final = WhichRuns()
+
+
 @dataclass(frozen=True, slots=True)
 class RunPage:
     runs: Sequence[Run]
@@ -122,10 +145,13 @@ class Store(Protocol):
         limit: int,
         before: str | None = None,
         since: str | None = None,
-        status: RunStatus | None = None,
+        which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
-        """The runs of a job, the latest due first, those with an id below `before`, not below `since`, and with that
-        status."""
+        """The runs of a job, the latest due first, those with an id below `before`, not below `since`, and of the kind
+        asked for. After MOST_RUNS_READ runs that are not, the page ends early."""
+
+    def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        """The runs of a job with ids from `since` to `until`, the oldest first."""
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         """The QUEUED runs of a job with ids from `since` to `until`, the oldest first."""
