@@ -28,7 +28,7 @@ from duetime.run import Run, RunKey
 from duetime.run_control import RunControl
 from duetime.searching import Search, Wanted
 from duetime.status import RunStatus
-from duetime.watch import SPREAD
+from duetime.watch import HELD_SLOTS
 
 from tests.factories import ME, NOW, OWNER, a_cron_job, a_job, a_pair, a_run, a_spec, a_timing, claimed_pair
 
@@ -123,7 +123,7 @@ class TestFinding:
         first, second = sorted([OWNER, OTHER])
         running: Any = Wanted.RUNNING
         assert self.owners(finder, ADMIN_CALLS, status=running) == [[first, first, second], [second]]
-        assert reads == [2 * SPREAD]
+        assert reads == [2 * len(HELD_SLOTS)]
         assert self.owners(finder, OTHER_CALLS, status=running) == [[OTHER] * 2]
         assert self.owners(finder, OTHER_CALLS, status=running, user_id=OWNER) == [[]]
         assert self.owners(finder, ADMIN_CALLS, status=running, user_id=OWNER) == [[OWNER] * 2]
@@ -238,7 +238,7 @@ class TestExecutions:
         monkeypatch.setattr(executions_module, "Budget", Budget)
         examined.clear()
         runs, token = executions.page(None, None, OWNER_CALLS, limit=100, page_token=None)
-        assert (len(runs), token, sum(examined), len(examined)) == (20, None, len(held), SPREAD)
+        assert (len(runs), token, sum(examined), len(examined)) == (20, None, len(held), len(HELD_SLOTS))
 
 
 class TestHistory:

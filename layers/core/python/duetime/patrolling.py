@@ -37,8 +37,8 @@ PAGE: Final = 25
 PAGES_AT_ONCE: Final = 8
 """After a long outage a patrol does so much in each slot; the next one, ten seconds later, goes on."""
 
-TIME_PER_SLOT: Final = timedelta(seconds=10)
-"""What was started elsewhere may take long to answer. A watcher has two minutes, and each thread of it eight slots."""
+TIME_PER_SLOT: Final = timedelta(seconds=20)
+"""What was started elsewhere may take long to answer. A watcher has two minutes, and each of its threads four slots."""
 
 PUT_BACK: Final = timedelta(minutes=1)
 """A run that could not be looked after makes way for those behind it."""

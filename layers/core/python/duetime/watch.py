@@ -13,14 +13,15 @@ from duetime.run import Run
 from duetime.status import OPEN, RunStatus
 
 SPREAD: Final = 64
-"""DynamoDB takes 1,000 writes a second on one key value. A run costs the index 4: queued and claimed where it waits,
-claimed and ended where it is under way. So 10,000 runs a second need at least 20 values for each, and heartbeats some
-more. Constant: changing it would hide what is on the index."""
+"""DynamoDB takes 1,000 writes a second on one key value. A run costs the index 4 (queued, claimed: out and in,
+ended), so 10,000 runs a second need at least 40 values. Constant: changing it would hide what is on the index."""
 
-SLOTS: Final = range(2 * SPREAD)
-"""Where open runs stand: the first half for those that wait, the second for those that hold a place in their job."""
+SLOTS: Final = range(SPREAD)
+"""Where open runs stand. Those that wait have one half, those that hold a place in their job the other: each half takes
+two of a run's four writes. A patrol reads both."""
 
-HELD_SLOTS: Final = SLOTS[SPREAD:]
+HELD_SLOTS: Final = SLOTS[SPREAD // 2 :]
+_WAITING_SLOTS: Final = SLOTS[: SPREAD // 2]
 
 DEAD_SPREAD: Final = 8
 """Dead letters are few; but all runs of one owner may fail at once."""
@@ -45,12 +46,13 @@ def _slot_of(run: Run) -> int:
     if run.status is RunStatus.RUNNING:
         assert run.executor_id is not None
         return worker_slot(run.executor_id)
-    return HELD_SLOTS[spread(run.run_id)] if run.holds_place else spread(run.run_id)
+    half = HELD_SLOTS if run.holds_place else _WAITING_SLOTS
+    return half[spread(run.run_id, len(half))]
 
 
 def worker_slot(executor_id: str) -> int:
     """What a worker runs is together under one key, so that one query answers for a worker."""
-    return HELD_SLOTS[spread(executor_id)]
+    return HELD_SLOTS[spread(executor_id, len(HELD_SLOTS))]
 
 
 def dead_key(owner: str, slot: int) -> str:
@@ -59,7 +61,7 @@ def dead_key(owner: str, slot: int) -> str:
 
 
 def open_key(slot: int) -> str:
-    return f"open#{slot}" if slot < SPREAD else f"held#{slot - SPREAD}"
+    return f"open#{slot}"
 
 
 def shard_of(job_id: str) -> int:
