@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,6 +44,7 @@ from duetime.settings import Settings
 from duetime.signing import key_in_secrets_manager
 from duetime.statistics import RECENT
 from duetime.status import RunStatus
+from duetime.store import WhichRuns
 
 THREADS = 16
 CONTRACT = Path(__file__).with_name("openapi.json")
@@ -154,8 +156,9 @@ def list_runs(
         job.job_id,
         limit=limit,
         before=position[0] if position else moment_part(until) if until else None,
-        since=moment_part(since) if since else None,
-        status=status,
+        # Ids go by the nominal time, which is up to the jitter before the due one.
+        since=moment_part(since - timedelta(seconds=job.spec.timing.jitter_seconds)) if since else None,
+        which=WhichRuns(status, since, until),
     )
     following = page.next_before and tokens.make("runs", caller.principal, asked, [page.next_before])
     return _page([show_run(run, blobs) for run in page.runs], following)

@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from duetime import dynamo_store, memory_store
 from duetime.audit import Event, Source
 from duetime.claiming import JUDGED
 from duetime.errors import TransientFailure
@@ -19,11 +20,11 @@ from duetime.job import Job, Overlap
 from duetime.leases import lease_end
 from duetime.pair import JobRun
 from duetime.retry import BackoffKind, RetryPolicy
-from duetime.run import Run, RunKey
+from duetime.run import Run, RunKey, planned_run
 from duetime.status import JobStatus, RunStatus
-from duetime.store import Move, NewJob, Once, Store
+from duetime.store import Move, NewJob, Once, Store, WhichRuns
 from duetime.timing import CatchUp
-from duetime.watch import shard_of, watch_of
+from duetime.watch import SLOTS, open_key, shard_of, watch_of
 
 from tests.factories import NOW, a_cron_job, a_job, a_pair, a_run, a_spec, a_timing, claimed_pair
 
@@ -437,7 +438,7 @@ class TestWatch:
 
         watch = watch_of(run)
         assert watch is not None
-        found = store.open_runs(int(watch.key.removeprefix("open#")), limit=100)
+        found = store.open_runs(next(n for n in SLOTS if open_key(n) == watch.key), limit=100)
         return [place.key for place in found if place[:2] == (run.deadline_at, run.key)]
 
     def test_an_open_run_is_watched_until_it_ends(self, store: Store) -> None:
@@ -490,9 +491,10 @@ class TestWatch:
         later = later.evolve(not_before=early + timedelta(seconds=1))
         between = under_way.evolve(status=RunStatus.RUNNING).evolve(status=RunStatus.RETRYING)
         store.create(job, [forgotten, marked, put_off, between, later, last])
-        number, unmarked = store.waiting_late(5, due_before=early + timedelta(milliseconds=500), limit=5)
+        # What is between attempts stands elsewhere.
+        number, unmarked = store.waiting_late(5, due_before=early + timedelta(milliseconds=500), limit=4)
         assert (number, list(unmarked)) == (2, [forgotten.key])
-        number, unmarked = store.waiting_late(5, due_before=early + timedelta(milliseconds=500), limit=6)
+        number, unmarked = store.waiting_late(5, due_before=early + timedelta(milliseconds=500), limit=5)
         assert (number, list(unmarked)) == (3, [forgotten.key, last.key])
         assert store.waiting_late(5, due_before=early, limit=6).number == 0
 
@@ -500,7 +502,7 @@ class TestWatch:
         seen = stored(store, a_pair())
         watch = watch_of(seen.run)
         assert watch is not None
-        slot = int(watch.key.removeprefix("open#"))
+        slot = next(n for n in SLOTS if open_key(n) == watch.key)
         assert seen.run.key in store.waiting_late(slot, due_before=LATER, limit=1000).unmarked
         assert store.advance(seen.run, replace(seen.run, late_at=LATER))
         assert seen.run.key not in store.waiting_late(slot, due_before=LATER, limit=1000).unmarked
@@ -719,11 +721,52 @@ class TestListingRuns:
         store.create(job, runs)
         for run in runs[::3]:
             assert store.advance(run, dropped(run, RunStatus.SKIPPED, "why", LATER))
-        page = store.list_runs(job.job_id, limit=4, status=RunStatus.SKIPPED)
+        page = store.list_runs(job.job_id, limit=4, which=WhichRuns(RunStatus.SKIPPED))
         assert [run.run_id for run in page.runs] == [runs[n].run_id for n in (27, 24, 21, 18)]
-        rest = store.list_runs(job.job_id, limit=9, status=RunStatus.SKIPPED, before=page.next_before)
+        rest = store.list_runs(
+            job.job_id, limit=9, which=WhichRuns(RunStatus.SKIPPED), before=page.next_before
+        )
         assert [run.run_id for run in rest.runs] == [runs[n].run_id for n in (15, 12, 9, 6, 3, 0)]
         assert store.list_runs(job.job_id, limit=9, since="3", before="2").runs == []
         assert store.queued_runs(job.job_id, since="3", until="2", limit=9) == []
         between = store.list_runs(job.job_id, limit=9, since=runs[3].run_id, before=runs[6].run_id)
         assert [run.run_id for run in between.runs] == [runs[n].run_id for n in (5, 4, 3)]
+
+    def test_by_when_they_are_due_which_is_their_jitter_after_what_their_ids_say(self, store: Store) -> None:
+        job = a_cron_job()
+        jitter = timedelta(minutes=20)
+        runs = [planned_run(job, NOW + timedelta(minutes=10 * n), NOW, jitter=jitter) for n in range(6)]
+        store.create(job, runs)
+        which = WhichRuns(due_from=NOW + timedelta(minutes=30), due_before=NOW + timedelta(minutes=50))
+        found = store.list_runs(job.job_id, limit=9, which=which)
+        assert (found.runs, found.next_before) == ([runs[2], runs[1]], None)
+
+    def test_a_page_of_what_is_rare_ends_early_and_the_next_goes_on(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(dynamo_store, "MOST_RUNS_READ", 20)
+        monkeypatch.setattr(memory_store, "MOST_RUNS_READ", 20)
+        job = a_cron_job()
+        runs = [a_run(job, at=NOW + timedelta(minutes=n)) for n in range(90)]
+        store.create(job, [])
+        for run in runs:
+            store.add_run(run)
+        assert store.advance(runs[5], dropped(runs[5], RunStatus.SKIPPED, "why", LATER))
+        found: list[Run] = []
+        pages, before = 0, None
+        while True:
+            page = store.list_runs(job.job_id, limit=3, which=WhichRuns(RunStatus.SKIPPED), before=before)
+            found += page.runs
+            pages += 1
+            if (before := page.next_before) is None:
+                break
+        assert [run.run_id for run in found] == [runs[5].run_id]
+        assert pages == 5
+
+    def test_the_oldest_first(self, store: Store) -> None:
+        job = a_cron_job()
+        runs = [a_run(job, at=NOW + timedelta(minutes=n)) for n in range(10)]
+        store.create(job, runs)
+        found = store.runs_from(job.job_id, since=runs[3].run_id, until=runs[8].run_id, limit=4)
+        assert list(found) == runs[3:7]
+        assert store.runs_from(job.job_id, since="3", until="2", limit=4) == []

@@ -7,6 +7,8 @@ from typing import Any
 import boto3
 import pytest
 from duetime.callback_tokens import digest_of
+from duetime.dynamo_items import item_to_job, run_to_item
+from duetime.run import planned_run
 from duetime.watch import DEAD_SPREAD, dead_key, spread
 
 from tests.functions.http import Answer, Call, send
@@ -63,6 +65,27 @@ def dead(path: str) -> None:
 def report(call: Call, path: str, verb: str, body: Any, token: str = TOKEN, **options: Any) -> Answer:
     headers = {"duetime-callback-token": token}
     return send(call, "POST", f"{path}/{verb}", body, headers=headers, **options)
+
+
+class TestListing:
+    def test_a_range_of_times_goes_by_when_runs_are_due_and_not_by_their_ids(self, call: Call) -> None:
+        """Nominally at seven, and by its jitter due at twenty to eight."""
+        body = cron("0 7 * * *") | {"jitter_seconds": 3000}
+        job_id = send(call, "POST", "/jobs", body).body["job_id"]
+        client = boto3.client("dynamodb")
+        item = client.get_item(TableName="jobs", Key={"job_id": {"S": job_id}})["Item"]
+        seven = datetime(2031, 1, 31, 7, tzinfo=UTC)
+        planned = planned_run(item_to_job(item), seven, seven, jitter=timedelta(minutes=40))
+        client.put_item(TableName="runs", Item=run_to_item(planned))
+
+        def found(since: str, until: str) -> list[str]:
+            query = {"due_from": f"2031-01-31T{since}Z", "due_before": f"2031-01-31T{until}Z"}
+            listed = send(call, "GET", f"/jobs/{job_id}/runs", query=query).body["items"]
+            return [each["run_id"] for each in listed]
+
+        assert found("07:30:00", "08:00:00") == [planned.run_id]
+        assert found("06:30:00", "07:30:00") == []
+        assert found("07:41:00", "08:00:00") == []
 
 
 class TestCancel:

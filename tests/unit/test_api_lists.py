@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from duetime.api import executions as executions_module
 from duetime.api.caller import Caller
 from duetime.api.dead_letters import DeadLetters, Whose
 from duetime.api.executions import Executions
@@ -13,17 +15,20 @@ from duetime.api.finding import Filter, Finder
 from duetime.api.history import read_history
 from duetime.api.page_tokens import PageTokens
 from duetime.audit import Action, Event, changes_between
+from duetime.budget import A_QUERY, MOST_EXAMINED, Budget
 from duetime.clock import ManualClock
 from duetime.errors import NotFound
 from duetime.finishing import dead_lettered, dropped
 from duetime.health import Examiner, Stage
 from duetime.job import Job, Priority
+from duetime.listing import BUCKETS
 from duetime.memory_store import MemoryStore
 from duetime.pair import JobRun
-from duetime.run import Run
+from duetime.run import Run, RunKey
 from duetime.run_control import RunControl
-from duetime.searching import Search
+from duetime.searching import Search, Wanted
 from duetime.status import RunStatus
+from duetime.watch import HELD_SLOTS
 
 from tests.factories import ME, NOW, OWNER, a_cron_job, a_job, a_pair, a_run, a_spec, a_timing, claimed_pair
 
@@ -74,6 +79,54 @@ class TestFinding:
             [second],
         ]
         assert self.owners(finder, ADMIN_CALLS, user_id=OTHER) == [[OTHER] * 3, [OTHER] * 2]
+
+    def test_an_admin_passes_idle_owners_over_some_at_a_time(
+        self, finder: Finder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for n in range(200):
+            store.know_owner(f"arn:aws:iam::123456789012:role/idle-{n}")
+        queries, read = [0], store.listed
+
+        def count(*part: Any, **how: Any) -> Any:
+            queries[0] += 1
+            return read(*part, **how)
+
+        monkeypatch.setattr(store, "listed", count)
+        found: list[str] = []
+        pages, token = 0, None
+        while True:
+            page = finder.page(Filter(), ADMIN_CALLS, limit=50, page_token=token)
+            found += [job.owner for job in page.jobs]
+            pages += 1
+            # The owner at which the budget ends is looked at to its end.
+            assert queries[0] <= (MOST_EXAMINED // A_QUERY) + 3 * BUCKETS
+            queries[0] = 0
+            if (token := page.next_page_token) is None:
+                break
+        assert (pages > 3, sorted(found)) == (True, sorted([OWNER, OTHER] * 5))
+
+    def test_what_runs_is_read_once_for_all_owners(
+        self, finder: Finder, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for n in range(50):
+            store.know_owner(f"arn:aws:iam::123456789012:role/idle-{n}")
+        for owner in [OWNER, OTHER] * 2:
+            pair = claimed_pair(a_pair(owner=owner))
+            store.create(pair.job, [pair.run])
+        reads, read = [0], store.under_way
+
+        def count(*slot: Any, **how: Any) -> Any:
+            reads[0] += 1
+            return read(*slot, **how)
+
+        monkeypatch.setattr(store, "under_way", count)
+        first, second = sorted([OWNER, OTHER])
+        running: Any = Wanted.RUNNING
+        assert self.owners(finder, ADMIN_CALLS, status=running) == [[first, first, second], [second]]
+        assert reads == [2 * len(HELD_SLOTS)]
+        assert self.owners(finder, OTHER_CALLS, status=running) == [[OTHER] * 2]
+        assert self.owners(finder, OTHER_CALLS, status=running, user_id=OWNER) == [[]]
+        assert self.owners(finder, ADMIN_CALLS, status=running, user_id=OWNER) == [[OWNER] * 2]
 
 
 class TestDeadLetters:
@@ -150,6 +203,42 @@ class TestExecutions:
             assert len(runs) == size
             seen |= {run.key for run in runs}
         assert (token, len(seen)) == (None, 5)
+
+    def test_a_backlog_is_not_read_and_a_page_that_read_its_fill_ends_early(
+        self, store: MemoryStore, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = a_cron_job(owner=OTHER)
+        store.create(job, [a_run(job, at=NOW + timedelta(seconds=n)) for n in range(500)])
+        held = [claimed_pair(a_pair(owner=OTHER), f"worker {n}") for n in range(300)]
+        held += [claimed_pair(a_pair(), f"worker {n}") for n in range(20)]
+        for pair in held:
+            store.create(pair.job, [pair.run])
+        examined: list[int] = []
+        read = store.under_way
+
+        def count(*slot: Any, **how: Any) -> Any:
+            page = read(*slot, **how)
+            examined.append(page.examined)
+            return page
+
+        monkeypatch.setattr(store, "under_way", count)
+        monkeypatch.setattr(executions_module, "Budget", lambda: Budget(200))
+        executions = Executions(store, store, TOKENS, threads)
+        found: list[RunKey] = []
+        pages, token = 0, None
+        while True:
+            runs, token = executions.page(None, None, OWNER_CALLS, limit=100, page_token=token)
+            found += [run.key for run in runs]
+            pages += 1
+            if token is None:
+                break
+        assert pages > 2
+        assert sorted(found) == sorted(pair.run.key for pair in held[300:])
+        # Nothing of the backlog: with all the budget there is, one page reads what is under way, and that once.
+        monkeypatch.setattr(executions_module, "Budget", Budget)
+        examined.clear()
+        runs, token = executions.page(None, None, OWNER_CALLS, limit=100, page_token=None)
+        assert (len(runs), token, sum(examined), len(examined)) == (20, None, len(held), len(HELD_SLOTS))
 
 
 class TestHistory:

@@ -1,11 +1,13 @@
 """The trail of decisions for an instant."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from duetime.audit import Action
+from duetime import explaining
+from duetime.audit import Action, changes_between
 from duetime.changing import cancel, pause, resume
 from duetime.errors import TransientFailure
 from duetime.explaining import Explainer, Explanation
@@ -16,6 +18,7 @@ from duetime.pair import JobRun
 from duetime.planning import plan
 from duetime.run import Run, RunKey, manual_run
 from duetime.status import JobStatus, RunStatus
+from duetime.timing import CatchUp
 
 from tests.factories import ME, OWNER, a_cron_job, a_job, a_spec, a_timing, claimed_pair
 
@@ -27,7 +30,7 @@ MINUTE = timedelta(minutes=1)
 
 def daily(**changes: Any) -> Job:
     """Every day at seven, created at six."""
-    return a_cron_job("0 7 * * *", **{"created_at": SIX, "next_run_at": SEVEN} | changes)
+    return a_cron_job("0 7 * * *", **{"created_at": SIX, "anchor_at": SIX, "next_run_at": SEVEN} | changes)
 
 
 class Scene:
@@ -37,12 +40,15 @@ class Scene:
         self.store.create(job, [])
 
     def plan_at(self, now: datetime) -> Run:
+        return self.plan_all_at(now)[-1]
+
+    def plan_all_at(self, now: datetime) -> Sequence[Run]:
         made = plan(self.job, now)
         for run in made.runs:
             self.store.add_run(run)
         self.store.adjust(self.job, made.job, ())
         self.job = made.job
-        return made.runs[-1]
+        return made.runs
 
     def put(self, run: Run) -> None:
         there = self.store.get_run(run.key)
@@ -225,6 +231,79 @@ class TestThereWasNone:
         scene.store.note(ME.did(Action.CHANGED, job.job_id, SEVEN + timedelta(minutes=30), changes=change))
         assert scene.codes(SEVEN) == ["missed"]
         assert scene.codes(EIGHT) == ["not_scheduled"]
+
+    def test_a_time_before_the_job_was_created_in_the_same_minute(self) -> None:
+        created = SEVEN + timedelta(seconds=30)
+        scene = Scene(a_cron_job("* * * * *", created_at=created, next_run_at=SEVEN + MINUTE))
+        scene.plan_at(created)
+        assert scene.codes(SEVEN) == ["not_created"]
+        assert scene.codes(SEVEN + MINUTE)[0] == "scheduled"
+
+    def test_it_was_missed_and_catch_up_is_skip(self) -> None:
+        timing = {"catch_up": CatchUp.SKIP}
+        scene = Scene(a_cron_job("* * * * *", timing=timing, created_at=SIX, next_run_at=SEVEN))
+        scene.plan_at(SEVEN + 20 * MINUTE)
+        step = scene.explain(SEVEN + 2 * MINUTE).steps[-1]
+        assert (step.code, "catch_up is skip" in step.detail) == ("skipped", True)
+
+    def test_what_stands_for_it_is_found_however_many_runs_came_since(self) -> None:
+        scene = Scene(a_cron_job("* * * * *", created_at=SIX, next_run_at=SEVEN))
+        back = SEVEN + 20 * MINUTE
+        stand_in = next(run for run in scene.plan_all_at(back) if run.missed_from)
+        for minutes in range(1, 300):
+            scene.plan_all_at(back + minutes * MINUTE)
+        step = scene.explain(SEVEN + 2 * MINUTE, now=back + 300 * MINUTE).steps[-1]
+        assert (step.code, step.run_id) == ("caught_up", stand_in.run_id)
+
+    def test_it_was_paused_however_much_was_done_since(self) -> None:
+        scene = Scene(daily())
+        scene.do(pause, Action.PAUSED, SIX + MINUTE)
+        scene.do(resume, Action.RESUMED, SEVEN + 30 * MINUTE)
+        for second in range(450):
+            at = SEVEN + 31 * MINUTE + timedelta(seconds=second)
+            scene.store.note(ME.did(Action.RAN, scene.job.job_id, at))
+        assert scene.codes(SEVEN)[0] == "paused"
+
+    def test_so_much_was_done_since_that_it_is_not_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(explaining, "_EVENTS_AT_ONCE", 5)
+        scene = Scene(daily())
+        for second in range(60):
+            scene.store.note(ME.did(Action.RAN, scene.job.job_id, SEVEN + timedelta(seconds=second)))
+        assert scene.codes(SEVEN - MINUTE) == ["unknown"]
+        # What is known of a run does not depend on it.
+        scene.plan_at(SEVEN - MINUTE)
+        assert scene.codes(SEVEN)[0] == "scheduled"
+        assert scene.codes(SIX - MINUTE) == ["not_created"]
+
+    def test_much_that_was_done_before_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(explaining, "_EVENTS_AT_ONCE", 5)
+        scene = Scene(daily())
+        for second in range(60):
+            scene.store.note(ME.did(Action.RAN, scene.job.job_id, SIX + timedelta(seconds=second)))
+        assert scene.codes(SEVEN - 10 * MINUTE) == ["not_scheduled"]
+        scene.do(pause, Action.PAUSED, SEVEN + MINUTE)
+        assert scene.codes(SEVEN - 10 * MINUTE) == ["not_scheduled"]
+        assert scene.codes(SEVEN + 10 * MINUTE) == ["paused"]
+
+    def test_an_interval_that_was_changed_twice_keeps_the_beat_it_had(self) -> None:
+        """Every hour from six on, from 06:20 on every half hour, from 08:07 on every ten minutes."""
+        timing = a_timing("INTERVAL", interval_seconds=3600)
+        scene = Scene(
+            a_job(spec=a_spec(timing=timing), created_at=SIX, anchor_at=SIX, next_run_at=SIX + 60 * MINUTE)
+        )
+        for seconds, minutes in ((1800, 20), (600, 127)):
+            spec = replace(scene.job.spec, timing=replace(timing, interval_seconds=seconds))
+            now = SIX + minutes * MINUTE
+            changed = replace(scene.job, spec=spec, anchor_at=now, next_run_at=SIX + timedelta(days=1))
+            changes = changes_between(scene.job, changed)
+            event = ME.did(Action.CHANGED, scene.job.job_id, now, changes=changes)
+            scene.store.change(scene.job, changed, event=event)
+            scene.job = changed
+        now = SIX + timedelta(hours=3)
+        assert scene.codes(SIX + 90 * MINUTE, now) == ["not_scheduled"]
+        assert scene.codes(SIX + 80 * MINUTE, now) == ["missed"]
+        assert scene.codes(SIX + 137 * MINUTE, now) == ["missed"]
+        assert scene.codes(SIX, now) == ["missed"]
 
     def test_a_job_that_is_over(self) -> None:
         timing = a_timing("FUTURE", schedule_time=SEVEN)

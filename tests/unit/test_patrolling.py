@@ -19,6 +19,7 @@ from duetime.rescuing import Rescuer
 from duetime.run import PATIENCE, Run, RunKey
 from duetime.shelf import Shelf
 from duetime.status import JobStatus, RunStatus
+from duetime.watch import SLOTS
 
 from tests.factories import NOW, a_cron_job, a_job, a_pair, a_run, claimed_pair
 from tests.inline import Inline
@@ -143,7 +144,7 @@ def test_an_index_that_is_a_moment_behind_misleads_nobody(monkeypatch: pytest.Mo
     seen = a_pair()
     scene = Scene(seen)
     scene.clock.advance(PATIENCE)
-    stale = {slot: scene.store.open_runs(slot, limit=PAGE) for slot in range(64)}
+    stale = {slot: scene.store.open_runs(slot, limit=PAGE) for slot in SLOTS}
     ended = dropped(seen.run, RunStatus.CANCELLED, "no", NOW)
     scene.store.advance(seen.run, ended)
     monkeypatch.setattr(scene.store, "open_runs", lambda slot, **_: stale[slot])
@@ -270,11 +271,11 @@ class TestAPoisonousRun:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         scene, pairs = self.scene(RunStatus.RUNNING)
-        (slot,) = [slot for slot in range(64) if scene.store.open_runs(slot, limit=1)]
+        (slot,) = [slot for slot in SLOTS if scene.store.open_runs(slot, limit=1)]
         open_runs = scene.store.open_runs
 
         def read(number: int, **options: Any) -> Any:
-            if number == (slot + 1) % 64:
+            if number == (slot + 1) % len(SLOTS):
                 raise ConnectionError
             return open_runs(number, **options)
 

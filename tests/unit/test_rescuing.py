@@ -13,9 +13,9 @@ from duetime.callbacks import Callbacks
 from duetime.claiming import JUDGED, claimed
 from duetime.clock import ManualClock
 from duetime.ending import LONGEST, LOOK_AGAIN
-from duetime.errors import Conflict, InvalidField, NotFound, PermanentFailure, TransientFailure
+from duetime.errors import Conflict, InvalidField, NotFound, PermanentFailure, TransientFailure, Unavailable
 from duetime.finishing import accepted, succeeded
-from duetime.job import Overlap
+from duetime.job import Job, Overlap
 from duetime.leases import LEASE
 from duetime.memory_store import MemoryStore
 from duetime.pair import JobRun
@@ -700,6 +700,48 @@ class TestRunControl:
             (RunStatus.CANCELLED, None),
             (RunStatus.CANCELLED, None),
         ]
+
+    def long_under_way(self) -> tuple[MemoryStore, Job, Run]:
+        """A run of yesterday, and thousands that were skipped since."""
+        store, job = MemoryStore(), a_cron_job("*/10 * * * * *")
+        old = a_run(job, at=NOW - timedelta(days=1))
+        store.create(job, [old])
+        seen = store.load([old.key])[old.key]
+        assert store.exchange(seen, claimed(seen, "w", NOW), JUDGED) is None
+        for n in range(2000):
+            run = a_run(job, at=NOW - timedelta(seconds=10 * n))
+            store.add_run(replace(run, status=RunStatus.SKIPPED, end_time=NOW, deadline_at=None))
+        there = store.get_job(job.job_id)
+        assert there is not None
+        return store, there, old
+
+    def test_what_is_under_way_for_long_is_found_without_reading_the_history(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store, job, old = self.long_under_way()
+        pages, list_runs = [0], store.list_runs
+
+        def count(*job_id: Any, **how: Any) -> Any:
+            pages[0] += 1
+            return list_runs(*job_id, **how)
+
+        monkeypatch.setattr(store, "list_runs", count)
+        RunControl(store, ManualClock(NOW)).cancel_all(job, ANN)
+        assert store.load([old.key])[old.key].run.cancel_requested == "ann"
+        assert pages[0] <= 4
+
+    def test_an_index_that_is_a_moment_behind_is_read_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store, job, old = self.long_under_way()
+        answers: list[list[RunKey]] = [[], [], [old.key]]
+        monkeypatch.setattr(store, "holders", lambda job: answers.pop(0))
+        RunControl(store, ManualClock(NOW)).cancel_all(job, ANN)
+        assert store.load([old.key])[old.key].run.cancel_requested == "ann"
+
+    def test_what_cannot_be_found_is_told_and_not_passed_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store, job, _ = self.long_under_way()
+        monkeypatch.setattr(store, "holders", lambda job: [])
+        with pytest.raises(Unavailable, match="not all of its runs"):
+            RunControl(store, ManualClock(NOW)).cancel_all(job, ANN)
 
     def dead(self, **job: Any) -> JobRun:
         seen = a_pair(**job)

@@ -4,20 +4,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from duetime.dynamo_held import read_held
 from duetime.dynamo_items import job_key
 from duetime.dynamo_values import Value, to_value
 from duetime.instants import parse_instant
 from duetime.job import Priority
-from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWay
-from duetime.run import RunKey
-from duetime.status import RunStatus
-from duetime.watch import open_key
+from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWayPage
+from duetime.store import WatchedRun
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _BY_OWNER: Final = "by_owner"
-_WATCH: Final = "watch"
 _OWNERS: Final = "owners"
 _END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -78,27 +76,10 @@ class DynamoLists:
                 return limit
         return counted
 
-    def under_way(self, slot: int, *, owner: str | None = None) -> Sequence[UnderWay]:
-        values = {
-            ":slot": to_value(open_key(slot)),
-            ":running": to_value(RunStatus.RUNNING),
-            ":retrying": to_value(RunStatus.RETRYING),
-        }
-        wanted = ["#status IN (:running, :retrying)"]
-        names = {"#status": "status"}
-        if owner is not None:
-            wanted.append("#owner = :owner")
-            names["#owner"] = "owner"
-            values[":owner"] = to_value(owner)
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._runs,
-            IndexName=_WATCH,
-            KeyConditionExpression="watch_key = :slot",
-            FilterExpression=" AND ".join(wanted),
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
-        )
-        return [_under_way(item) for page in pages for item in page["Items"]]
+    def under_way(
+        self, slot: int, *, limit: int, owner: str | None = None, after: WatchedRun | None = None
+    ) -> UnderWayPage:
+        return read_held(self._client, self._runs, slot, owner=owner, limit=limit, after=after)
 
     def know_owner(self, owner: str) -> None:
         self._client.put_item(
@@ -138,9 +119,3 @@ def _filter(criteria: Criteria, values: dict[str, Value]) -> dict[str, Any]:
     if clauses:
         request |= {"FilterExpression": " AND ".join(clauses), "ExpressionAttributeNames": names}
     return request
-
-
-def _under_way(item: Any) -> UnderWay:
-    executor = item.get("executor_id")
-    key = RunKey(item["job_id"]["S"], item["run_id"]["S"])
-    return UnderWay(key, executor and executor["S"], parse_instant(item["watch_at"]["S"]))

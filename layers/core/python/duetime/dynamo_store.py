@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from duetime.audit import Event, EventPage
 from duetime.dynamo_events import event_to_item, read_events
+from duetime.dynamo_held import read_held
 from duetime.dynamo_items import item_to_job, item_to_run, job_key, job_to_item, run_key, run_to_item
 from duetime.dynamo_values import Item, Value, to_value
 from duetime.dynamo_writes import (
@@ -27,7 +28,10 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import FINAL, RunStatus
 from duetime.store import (
+    ALL_RUNS,
     GUARDED_BY_RENEWAL,
+    MOST_HELD_READ,
+    MOST_RUNS_READ,
     TALLIES,
     LateRuns,
     Move,
@@ -36,12 +40,13 @@ from duetime.store import (
     RunPage,
     WaitingJob,
     WatchedRun,
+    WhichRuns,
     guarded_fields,
     guarded_with_its_job,
     judged_by_change,
     judged_by_move,
 )
-from duetime.watch import DEAD_SPREAD, dead_key, open_key, shard_of
+from duetime.watch import DEAD_SPREAD, HELD_SLOTS, dead_key, open_key, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -59,6 +64,7 @@ _END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _HIGHEST: Final = "~"
 _STATEMENT_LIMIT: Final = 25
 _QUEUED_PAGE: Final = 100
+_HELD_PAGE: Final = 1000
 _WAITING_INDEX: Final = "waiting"
 _WATCH_INDEX: Final = "watch"
 
@@ -112,34 +118,50 @@ class DynamoStore:
         limit: int,
         before: str | None = None,
         since: str | None = None,
-        status: RunStatus | None = None,
+        which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
-        values = {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
-        if values[":since"] > values[":before"]:
+        if (since or _LOWEST) > (before or _HIGHEST):
             # DynamoDB refuses a range that ends before it begins.
             return RunPage([], None)
-        wanted: dict[str, Any] = {}
-        if status:
-            values[":status"] = status
-            wanted = {
-                "FilterExpression": "#status = :status",
-                "ExpressionAttributeNames": {"#status": "status"},
-            }
+        # Both ends are included: what is at `before` itself is one more, and left out below.
+        most = MOST_RUNS_READ + 1 if which != ALL_RUNS else limit + 2
+        found: list[Run] = []
+        start: dict[str, Any] = {}
+        while True:
+            answer = self._client.query(
+                TableName=self._runs,
+                KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :before",
+                **_filtered(
+                    which, {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
+                ),
+                ScanIndexForward=False,
+                ConsistentRead=True,
+                Limit=min(most, max(limit + 2, _FILTERED_PAGE)) if which != ALL_RUNS else most,
+                **start,
+            )
+            found += [item_to_run(item) for item in answer["Items"] if item["run_id"]["S"] != before]
+            # One more than asked for tells whether there is another page.
+            if len(found) > limit:
+                return RunPage(found[:limit], found[limit - 1].run_id)
+            most -= answer["ScannedCount"]
+            if not (last := answer.get("LastEvaluatedKey")):
+                return RunPage(found, None)
+            if most <= 0:
+                return RunPage(found, last["run_id"]["S"])
+            start = {"ExclusiveStartKey": last}
+
+    def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        if since > until:
+            return []
+        values = {":job_id": job_id, ":since": since, ":until": until}
         pages = self._client.get_paginator("query").paginate(
             TableName=self._runs,
-            # Both ends are included; what is at `before` itself is left out below.
-            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :before",
+            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",
             ExpressionAttributeValues={name: to_value(value) for name, value in values.items()},
-            ScanIndexForward=False,
             ConsistentRead=True,
-            PaginationConfig={"PageSize": max(limit + 2, _FILTERED_PAGE if status else 0)},
-            **wanted,
+            PaginationConfig={"PageSize": limit},
         )
-        items = (item for page in pages for item in page["Items"])
-        runs = (item_to_run(item) for item in items if item["run_id"]["S"] != before)
-        # One more than asked for tells whether there is another page.
-        found = list(islice(runs, limit + 1))
-        return RunPage(found[:limit], found[limit - 1].run_id if len(found) > limit else None)
+        return [item_to_run(item) for item in islice((i for page in pages for i in page["Items"]), limit)]
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         if since > until:
@@ -334,6 +356,22 @@ class DynamoStore:
         places = (_watched(item) for page in pages for item in page["Items"])
         return islice((place for place in places if before is None or place < before), limit)
 
+    def holders(self, job: Job) -> Sequence[RunKey]:
+        found: list[RunKey] = []
+        examined = 0
+        for slot in HELD_SLOTS:
+            after: WatchedRun | None = None
+            while examined < MOST_HELD_READ:
+                page = read_held(
+                    self._client, self._runs, slot, owner=job.owner, limit=_HELD_PAGE, after=after
+                )
+                examined += page.examined
+                found += [run.key for run in page.runs if run.key.job_id == job.job_id]
+                after = page.until
+                if after is None:
+                    break
+        return found
+
     def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
         answer = self._client.query(
             TableName=self._runs,
@@ -444,6 +482,27 @@ class DynamoStore:
                     items[table] += found
                 request = dict(answer.get("UnprocessedKeys", {}))
         return items
+
+
+def _filtered(which: WhichRuns, values: dict[str, Any]) -> dict[str, Any]:
+    clauses = []
+    names = {}
+    for clause, value in (
+        ("#status = :status", which.status),
+        ("#due_at >= :due_from", which.due_from),
+        ("#due_at < :due_before", which.due_before),
+    ):
+        if value is not None:
+            name, _, placeholder = clause.split()
+            names[name] = name.removeprefix("#")
+            values = values | {placeholder: value}
+            clauses.append(clause)
+    request: dict[str, Any] = {
+        "ExpressionAttributeValues": {name: to_value(value) for name, value in values.items()}
+    }
+    if clauses:
+        request |= {"FilterExpression": " AND ".join(clauses), "ExpressionAttributeNames": names}
+    return request
 
 
 def _watched(item: Any) -> WatchedRun:

@@ -14,7 +14,7 @@ from duetime.claiming import Verdict, judge
 from duetime.instants import format_instant
 from duetime.job import Job
 from duetime.planning import Agenda
-from duetime.rewinding import Past, rewind
+from duetime.rewinding import Past, reaches_back, rewind
 from duetime.run import Run, moment_part
 from duetime.schedules import Cron, preview
 from duetime.status import JobStatus, RunStatus
@@ -24,7 +24,8 @@ LATE: Final = timedelta(seconds=2)
 """A run that starts later than this after its time is late: it is Duetime's promise."""
 
 _RUNS_LOOKED_AT: Final = 200
-_EVENTS_LOOKED_AT: Final = 200
+_EVENTS_AT_ONCE: Final = 200
+_PAGES_OF_EVENTS: Final = 10
 _TICK: Final = timedelta(microseconds=1)
 _DAY: Final = timedelta(days=1)
 
@@ -56,7 +57,7 @@ class Explainer:
 
     def explain(self, job: Job, at: datetime, now: datetime) -> Explanation:
         until = at + _width(at)
-        events = self.store.events(job.job_id, limit=_EVENTS_LOOKED_AT).events
+        events, are_enough = self._events(job, at)
         past = rewind(job, events, at)
         agenda = Agenda.of(past.job)
         # Ids go by the nominal time, which is the jitter earlier than the due one.
@@ -69,8 +70,24 @@ class Explainer:
             for run in reversed(there):
                 steps += self._about(run, job, now)
             return Explanation(at, until, steps)
-        steps += self._why_none(past, agenda, events, at, until, now)
+        if not are_enough and until > job.created_at:
+            detail = f"more was done to the job since than is looked at here ({len(events)} events)"
+            steps.append(Step("unknown", detail))
+        else:
+            steps += self._why_none(past, agenda, events, at, until, now)
         return Explanation(at, until, steps)
+
+    def _events(self, job: Job, at: datetime) -> tuple[Sequence[Event], bool]:
+        """Back to what tells how the job was at that moment, and whether they reach so far."""
+        events: list[Event] = []
+        before = None
+        for _ in range(_PAGES_OF_EVENTS):
+            page = self.store.events(job.job_id, limit=_EVENTS_AT_ONCE, before=before)
+            events += page.events
+            before = page.next_before
+            if before is None or reaches_back(job, events, at):
+                return events, True
+        return events, False
 
     def _runs(self, job: Job, since: datetime, until: datetime) -> Sequence[Run]:
         page = self.store.list_runs(
@@ -92,6 +109,10 @@ class Explainer:
             yield Step("not_created", f"the job was created later, by {job.owner}", job.created_at)
             return
         due = list(takewhile(lambda nominal: nominal < until, agenda.due_from(at)))
+        if due and due[-1] + agenda.jitter < job.created_at:
+            yield Step("not_created", f"the job was created after that time, by {job.owner}", job.created_at)
+            return
+        due = [nominal for nominal in due if nominal + agenda.jitter >= job.created_at]
         if past.status is not JobStatus.SCHEDULED and past.cause:
             cause = past.cause
             yield Step(str(past.status).lower(), f"the job was {past.status}", cause.at, by=cause.by)
@@ -123,9 +144,14 @@ class Explainer:
         return Step("missed", "the schedule has this time, and no run was found for it", nominal_at)
 
     def _stand_in(self, job: Job, nominal_at: datetime, now: datetime) -> Run | None:
-        later = self._runs(job, nominal_at, now + _DAY)
-        stands = [run for run in later if run.missed_from and run.missed_from <= nominal_at]
-        return stands[-1] if stands else None
+        """The first that was planned after that time: what was asked for by hand since stands for nothing."""
+        later = self.store.runs_from(
+            job.job_id,
+            since=moment_part(nominal_at),
+            until=moment_part(now + _DAY),
+            limit=_RUNS_LOOKED_AT,
+        )
+        return next((run for run in later if run.missed_from and run.missed_from <= nominal_at), None)
 
     def _about(self, run: Run, job: Job, now: datetime) -> Iterator[Step]:
         yield Step("scheduled", _origin(run), run.nominal_at or run.due_at, run.run_id)
@@ -180,6 +206,9 @@ class Explainer:
 
 def _caught_up(job: Job, stand_in: Run) -> Step:
     catch_up = job.spec.timing.catch_up
+    if stand_in.status is RunStatus.SKIPPED:
+        detail = stand_in.error_message or f"the time was missed, and {stand_in.run_id}, for it, was skipped"
+        return Step("skipped", detail, stand_in.end_time or stand_in.due_at, stand_in.run_id)
     detail = f"the time was missed; as catch_up {catch_up} says, {stand_in.run_id} stands for it"
     return Step("caught_up", detail, stand_in.due_at, stand_in.run_id)
 

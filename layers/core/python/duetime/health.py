@@ -10,7 +10,7 @@ from duetime.clock import Clock
 from duetime.run import Run
 from duetime.status import RunStatus
 from duetime.store import Store
-from duetime.watch import SPREAD
+from duetime.watch import SLOTS, SPREAD
 
 BEHIND: Final = timedelta(seconds=60)
 """Work that is older than this means that something is wrong: patrols come every ten seconds."""
@@ -55,7 +55,7 @@ class Examiner:
         oldest = dict.fromkeys(Stage, timedelta())
         for due_at in self.threads.map(lambda shard: self._first_waiting(shard, now), range(SPREAD)):
             oldest[Stage.WAITING] = max(oldest[Stage.WAITING], now - (due_at or now))
-        for runs in self.threads.map(lambda slot: self._overdue(slot, now), range(SPREAD)):
+        for runs in self.threads.map(lambda slot: self._overdue(slot, now), SLOTS):
             for run in runs:
                 stage = _STAGE_OF.get(run.status)
                 if stage:

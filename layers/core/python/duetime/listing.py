@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from duetime.job import Job, Priority
 from duetime.run import RunKey
 from duetime.status import JobStatus, RunStatus
+from duetime.store import WatchedRun
 from duetime.timing import ScheduleType
 from duetime.watch import spread
 
@@ -98,8 +99,18 @@ class UnderWay(NamedTuple):
     """A run that holds a place in its job, and until when somebody must have moved it."""
 
     key: RunKey
+    owner: str
     executor_id: str | None
     until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWayPage:
+    runs: Sequence[UnderWay]
+    # How many entries were read for it.
+    examined: int
+    # Up to where; None if nothing is left behind it.
+    until: WatchedRun | None
 
 
 class Lists(Protocol):
@@ -121,8 +132,11 @@ class Lists(Protocol):
     def count_listed(self, part: Part, *, limit: int) -> int:
         """How many jobs a part has, counted up to that limit."""
 
-    def under_way(self, slot: int, *, owner: str | None = None) -> Sequence[UnderWay]:
-        """The runs in a slot of the watch index that hold a place in their job, of one owner or of all."""
+    def under_way(
+        self, slot: int, *, limit: int, owner: str | None = None, after: WatchedRun | None = None
+    ) -> UnderWayPage:
+        """Of one of the HELD_SLOTS of the watch index, the earliest deadline first, behind `after`: `limit` entries are
+        read, and those of that owner, or of all, returned."""
 
     def know_owner(self, owner: str) -> None:
         """Remember that this owner has jobs."""

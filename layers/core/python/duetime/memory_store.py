@@ -8,12 +8,14 @@ from typing import Any
 
 from duetime.audit import Event, EventPage
 from duetime.job import Job
-from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWay, part_of
+from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWay, UnderWayPage, part_of
 from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import RunStatus
 from duetime.store import (
+    ALL_RUNS,
     GUARDED_BY_RENEWAL,
+    MOST_RUNS_READ,
     TALLIES,
     LateRuns,
     Move,
@@ -22,6 +24,7 @@ from duetime.store import (
     RunPage,
     WaitingJob,
     WatchedRun,
+    WhichRuns,
     guarded_fields,
     guarded_with_its_job,
     judged_by_change,
@@ -64,18 +67,29 @@ class MemoryStore:
         limit: int,
         before: str | None = None,
         since: str | None = None,
-        status: RunStatus | None = None,
+        which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
         with self._lock:
             runs = [run for run in self._runs.values() if run.job_id == job_id]
-        wanted = [run for run in runs if status in (None, run.status) and run.run_id >= (since or "")]
         earlier = sorted(
-            (run for run in wanted if before is None or run.run_id < before),
+            (run for run in runs if run.run_id >= (since or "") and (before is None or run.run_id < before)),
             key=lambda run: run.run_id,
             reverse=True,
         )
-        page = earlier[:limit]
-        return RunPage(page, page[-1].run_id if len(earlier) > limit else None)
+        found: list[Run] = []
+        for number, run in enumerate(earlier, 1):
+            if which.fits(run):
+                found.append(run)
+            if len(found) > limit:
+                return RunPage(found[:limit], found[limit - 1].run_id)
+            if which != ALL_RUNS and number == MOST_RUNS_READ < len(earlier):
+                return RunPage(found, run.run_id)
+        return RunPage(found, None)
+
+    def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        with self._lock:
+            runs = [run for run in self._runs.values() if run.job_id == job_id]
+        return sorted((r for r in runs if since <= r.run_id <= until), key=lambda run: run.run_id)[:limit]
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         with self._lock:
@@ -206,12 +220,21 @@ class MemoryStore:
         with self._lock:
             return min(limit, sum(part_of(job) == part for job in self._jobs.values()))
 
-    def under_way(self, slot: int, *, owner: str | None = None) -> Sequence[UnderWay]:
+    def under_way(
+        self, slot: int, *, limit: int, owner: str | None = None, after: WatchedRun | None = None
+    ) -> UnderWayPage:
+        places = self.open_runs(slot, limit=limit + 1, after=after)
+        read = [(self._runs[place.key], place) for place in places[:limit]]
+        found = [
+            UnderWay(run.key, run.owner, run.executor_id, place.at)
+            for run, place in read
+            if owner in (None, run.owner)
+        ]
+        return UnderWayPage(found, len(read), places[limit - 1] if len(places) > limit else None)
+
+    def holders(self, job: Job) -> Sequence[RunKey]:
         with self._lock:
-            runs = [run for run in self._runs.values() if run.holds_place and owner in (None, run.owner)]
-        watched = [(watch_of(run), run) for run in runs]
-        found = [(watch, run) for watch, run in watched if watch and watch.key == open_key(slot)]
-        return [UnderWay(run.key, run.executor_id, watch.at) for watch, run in found]
+            return [key for key, run in self._runs.items() if key.job_id == job.job_id and run.holds_place]
 
     def know_owner(self, owner: str) -> None:
         self._owners.add(owner)

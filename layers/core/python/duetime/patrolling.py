@@ -28,7 +28,7 @@ from duetime.run import PATIENCE, Run, RunKey
 from duetime.settling import settle
 from duetime.status import CLAIMABLE, RunStatus
 from duetime.store import Store, WatchedRun
-from duetime.watch import SPREAD
+from duetime.watch import SLOTS
 
 MOST_HINTS: Final = 8
 """20 s, doubling: about an hour and a half in all."""
@@ -91,7 +91,7 @@ class Patroller:
 
     def patrol(self) -> PatrolReport:
         report = PatrolReport()
-        for found in self.threads.map(self._patrol_slot, range(SPREAD)):
+        for found in self.threads.map(self._patrol_slot, SLOTS):
             report.add(found)
         try:
             self._mark_late(report)

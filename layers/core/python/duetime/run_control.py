@@ -1,6 +1,6 @@
 """What an owner can do to a single run: cancel it, and give a dead letter more attempts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -17,6 +17,15 @@ from duetime.store import Store
 
 _TRIES: Final = 5
 _PAGE: Final = 50
+_PAGES: Final = 4
+
+
+@dataclass(slots=True)
+class _Ending:
+    """What has been tried, where all runs of a job are to end."""
+
+    told: set[RunKey] = field(default_factory=set)
+    contended: list[Unavailable] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +49,47 @@ class RunControl:
     def cancel_all(self, job: Job, actor: Actor) -> None:
         """Whatever of a cancelled job is open. The claim refuses what is missed here. That the job was cancelled is on
         record already. A run that cannot be cancelled does not keep the others from it."""
-        running, before = job.running, None
-        contended: list[Unavailable] = []
-        while True:
+        ending = _Ending()
+        before, found = None, 0
+        # What is planned lies among the latest, and so does most of what is under way.
+        for _ in range(_PAGES):
             page = self.store.list_runs(job.job_id, limit=_PAGE, before=before)
             for run in page.runs:
                 if run.status in CLAIMABLE or run.status is RunStatus.RUNNING:
-                    try:
-                        self.cancel(run.key, actor, is_noted=False)
-                    except Unavailable as error:
-                        contended.append(error)
-                    except (Conflict, NotFound):
-                        # It has failed, or expired, since it was listed: there is nothing left to cancel.
-                        pass
-                    running -= int(run.holds_place)
+                    self._end(run.key, actor, ending)
+                    found += int(run.holds_place)
             before = page.next_before
-            # What is planned lies among the latest; what is under way may be older.
-            if before is None or running <= 0:
+            if before is None or found >= job.running:
                 break
-        if contended:
-            raise contended[0]
+        else:
+            self._end_holders(job, actor, ending)
+        if ending.contended:
+            raise ending.contended[0]
+
+    def _end_holders(self, job: Job, actor: Actor, ending: "_Ending") -> None:
+        """What is under way for long may lie behind any number of later runs. The index of what is under way has it; it
+        may be a moment behind, but the job knows how many there are."""
+        for _ in range(_TRIES):
+            for key in self.store.holders(job):
+                if key not in ending.told:
+                    self._end(key, actor, ending)
+            there = self.store.get_job(job.job_id)
+            told = self.store.load(ending.told).values() if ending.told else ()
+            if there is None or there.running <= sum(seen.run.holds_place for seen in told):
+                return
+        raise Unavailable(
+            "the job is cancelled, but not all of its runs that are under way were found: try again"
+        )
+
+    def _end(self, key: RunKey, actor: Actor, ending: "_Ending") -> None:
+        try:
+            self.cancel(key, actor, is_noted=False)
+        except Unavailable as error:
+            ending.contended.append(error)
+        except (Conflict, NotFound):
+            # It has failed, or expired, since it was listed: there is nothing left to cancel.
+            pass
+        ending.told.add(key)
 
     def redrive(self, seen: JobRun, actor: Actor) -> Run | None:
         """None: it is no longer a dead letter."""

@@ -16,6 +16,9 @@ from duetime.pair import JobRun
 from duetime.run import Run, RunKey
 from duetime.status import JobStatus, RunStatus
 
+MOST_HELD_READ: Final = 100_000
+"""So many of the runs that are under way are looked at for those of one job."""
+
 TALLIES: Final = frozenset({"running", "waiters", "succeeded", "failed"})
 """Fields of a job that are written as sums and not as values: runs of one job may start and end at the same moment."""
 
@@ -48,6 +51,29 @@ def guarded_with_its_job(by_holder: bool) -> tuple[str, ...]:
 GUARDED_BY_RENEWAL: Final = ("status", "fence", "heartbeat_seconds")
 """A worker's lease ends when it has written down that the work goes on elsewhere: a renewal that comes late, of a
 worker that was slow, must not shorten the lease of that work's system."""
+
+
+MOST_RUNS_READ: Final = 5_000
+"""So many runs of a job are looked at for one page of those that somebody asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhichRuns:
+    """What an id does not tell: it goes by the time before jitter."""
+
+    status: RunStatus | None = None
+    due_from: datetime | None = None
+    due_before: datetime | None = None
+
+    def fits(self, run: Run) -> bool:
+        return (
+            self.status in (None, run.status)
+            and (self.due_from is None or run.due_at >= self.due_from)
+            and (self.due_before is None or run.due_at < self.due_before)
+        )
+
+
+ALL_RUNS: Final = WhichRuns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +145,13 @@ class Store(Protocol):
         limit: int,
         before: str | None = None,
         since: str | None = None,
-        status: RunStatus | None = None,
+        which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
-        """The runs of a job, the latest due first, those with an id below `before`, not below `since`, and with that
-        status."""
+        """The runs of a job, the latest due first, those with an id below `before`, not below `since`, and of the kind
+        asked for. After MOST_RUNS_READ runs that are not, the page ends early."""
+
+    def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
+        """The runs of a job with ids from `since` to `until`, the oldest first."""
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
         """The QUEUED runs of a job with ids from `since` to `until`, the oldest first."""
@@ -195,7 +224,11 @@ class Store(Protocol):
         """Write an entry by itself. False: it is there already."""
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
-        """The open runs in a slot of the watch index, the earliest deadline first, those behind `after`."""
+        """The open runs in one of the SLOTS of the watch index, the earliest deadline first, those behind `after`."""
+
+    def holders(self, job: Job) -> Sequence[RunKey]:
+        """The runs that hold a place in a job. It may be a moment behind, and looks at MOST_HELD_READ runs of all jobs
+        at the most: whether these are all is told by the job's `running`."""
 
     def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
         """Among the first so many open runs of a slot, those that are QUEUED, could have started before that moment,

@@ -12,7 +12,7 @@ from duetime.instants import format_instant, parse_instant
 from duetime.run import Run, RunKey
 from duetime.run_control import RunControl
 from duetime.status import RunStatus
-from duetime.store import Store, WatchedRun
+from duetime.store import Store, WatchedRun, WhichRuns
 
 _LIST: Final = "dead-letters"
 
@@ -81,7 +81,7 @@ class DeadLetters:
                 return (), None
             before = position[0] if position else None
             page = self.store.list_runs(
-                job.job_id, limit=limit, before=before, status=RunStatus.DEAD_LETTERED
+                job.job_id, limit=limit, before=before, which=WhichRuns(RunStatus.DEAD_LETTERED)
             )
             return page.runs, page.next_before and [page.next_before]
         owner = whose.owner(caller)
