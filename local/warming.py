@@ -11,6 +11,7 @@ from local.aws import root_client
 from local.errors import LocalStackError
 from local.progress import Progress
 
+OWN = "duetime-local-"
 # No records for those that read queues and streams, no known route for those behind the API: nothing to do.
 NOTHING_TO_DO = {
     "Records": [],
@@ -33,10 +34,13 @@ def warm_functions(endpoint_url: str, progress: Progress) -> None:
 
 
 def _callees(client: Any) -> list[str]:
-    """A function as often as there are queues or streams to wake it: these do so at the same moment."""
-    functions = [function["FunctionName"] for function in client.list_functions()["Functions"]]
+    """A function as often as there are queues or streams to wake it: these do so at the same moment. Only Duetime's
+    own: people try things in the emulator too."""
+    names = [function["FunctionName"] for function in client.list_functions()["Functions"]]
+    functions = [name for name in names if name.startswith(OWN)]
     sources = client.list_event_source_mappings()["EventSourceMappings"]
-    woken = [source["FunctionArn"].rpartition(":")[2] for source in sources]
+    named = [source["FunctionArn"].rpartition(":")[2] for source in sources]
+    woken = [name for name in named if name.startswith(OWN)]
     return woken + [name for name in functions if name not in woken]
 
 
