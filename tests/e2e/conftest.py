@@ -64,15 +64,20 @@ class Account:
         return value
 
     def client_with(self, *policy_arns: str, name: str | None = None) -> Client:
-        """A new user (or one that must have this name) with these policies, and a client that signs as that user."""
+        return self.client_of(self.user_with(*policy_arns, name=name))
+
+    def client_of(self, credentials: Credentials) -> Client:
+        return Client(self.stack["api_url"], self.stack["region"], credentials)
+
+    def user_with(self, *policy_arns: str, name: str | None = None) -> Credentials:
+        """A new user (or one that must have this name) with these policies."""
         iam, name = self.service("iam"), name or f"e2e-{uuid.uuid4().hex[:12]}"
         with suppress(iam.exceptions.EntityAlreadyExistsException):
             iam.create_user(UserName=name)
         for arn in policy_arns:
             iam.attach_user_policy(UserName=name, PolicyArn=arn)
         key = iam.create_access_key(UserName=name)["AccessKey"]
-        credentials = Credentials(key["AccessKeyId"], key["SecretAccessKey"])
-        return Client(self.stack["api_url"], self.stack["region"], credentials)
+        return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
 
 
 @pytest.fixture(scope="session")
