@@ -30,6 +30,7 @@ from duetime.notice_messages import (
     read_message,
 )
 from duetime.notices import Notice
+from duetime.notify import NoticeEvent
 from duetime.notifying import Notifier
 from duetime.settings import Settings
 from duetime.signing import key_in_secrets_manager
@@ -99,7 +100,7 @@ def _works(records: Sequence[Record]) -> list[Work]:
     """What befalls one recipient, or one owner's notices, befalls only those. What waits for somebody else's server
     comes last."""
     news: dict[str, list[tuple[Record, Notice]]] = defaultdict(list)
-    for_one: dict[RecipientRef, list[tuple[Record, Notice]]] = defaultdict(list)
+    for_one: dict[tuple[RecipientRef, NoticeEvent], list[tuple[Record, Notice]]] = defaultdict(list)
     works: list[Work] = []
     deliveries: list[Work] = []
     for record in records:
@@ -107,7 +108,7 @@ def _works(records: Sequence[Record]) -> list[Work]:
             case Notice() as notice:
                 news[notice.owner].append((record, notice))
             case NoticeForOne(recipient, notice):
-                for_one[recipient].append((record, notice))
+                for_one[recipient, notice.event].append((record, notice))
             case Delivery() as delivery:
                 deliveries.append(Work([record], partial(_deliver, delivery, _tries(record))))
             case Publication() as publication:
@@ -119,9 +120,9 @@ def _works(records: Sequence[Record]) -> list[Work]:
     for owned in news.values():
         told, notices = zip(*owned, strict=True)
         works.append(Work(told, partial(notifier.tell, notices)))
-    for recipient, owned in for_one.items():
+    for (recipient, kind), owned in for_one.items():
         told, notices = zip(*owned, strict=True)
-        works.append(Work(told, partial(notifier.tell_one, recipient, notices)))
+        works.append(Work(told, partial(notifier.tell_one, recipient, kind, notices)))
     return works + deliveries
 
 

@@ -16,7 +16,15 @@ from duetime.dynamo_store import DynamoStore
 from duetime.dynamo_subscriptions import DynamoSubscriptions
 from duetime.errors import InvalidField, Unavailable
 from duetime.job import Job
-from duetime.notice_messages import Delivery, RecipientRef, SummaryDue, Told, read_message, write_message
+from duetime.notice_messages import (
+    Delivery,
+    NoticeForOne,
+    RecipientRef,
+    SummaryDue,
+    Told,
+    read_message,
+    write_message,
+)
 from duetime.notices import Notice
 from duetime.notify import NoticeEvent, Notify, Protocol
 from duetime.signing import SigningKey
@@ -301,3 +309,13 @@ def test_ending_a_subscription_that_was_never_confirmed_is_no_error_and_what_fai
         failing(code).unsubscribe("arn:1")
     with pytest.raises(Unavailable):
         failing("Throttled").unsubscribe("arn:1")
+
+
+def test_news_for_one_recipient_is_told_to_that_one_alone(functions: Functions) -> None:
+    for name in ("a", "b"):
+        functions.subscriptions.add(a_subscription(subscription_id=name))
+    notices = [a_notice(functions.job()), a_notice(functions.job(), 1, NoticeEvent.LATE)]
+    ref = RecipientRef(OWNER, subscription_id="b")
+    assert functions.call(*(write_message(NoticeForOne(ref, notice)) for notice in notices)) == []
+    queued = [read_message(message["Body"]) for message in functions.waiting(functions.url)]
+    assert [each.recipient for each in queued if isinstance(each, Delivery)] == [ref, ref]

@@ -274,9 +274,9 @@ def test_a_recipient_whose_window_cannot_be_written_is_told_later_and_nobody_els
     assert {message.recipient.subscription_id for message in later} == {"b"}
     notices = [message.notice for message in later]
     with pytest.raises(Crowded):
-        notifier.tell_one(later[0].recipient, notices)
+        notifier.tell_one(later[0].recipient, NoticeEvent.FAILED, notices)
     storms.is_contended = False
-    notifier.tell_one(later[0].recipient, notices)
+    notifier.tell_one(later[0].recipient, NoticeEvent.FAILED, notices)
     assert [window.held for window in storms._windows.values()] == [3, 3]
     told = [delivery.recipient.subscription_id for delivery in office.deliveries]
     assert told == ["a"] * 5 + ["b"] * 5

@@ -101,19 +101,19 @@ class Notifier:
             ]
         )
 
-    def tell_one(self, ref: RecipientRef, notices: Sequence[Notice]) -> None:
-        """To one whose window could not be written when the others were told."""
+    def tell_one(self, ref: RecipientRef, event: NoticeEvent, notices: Sequence[Notice]) -> None:
+        """To one whose window could not be written when the others were told. One window a call: so what fails has
+        counted nothing that would be counted again."""
         recipient = self._recipient(ref)
-        if recipient is None:
-            return
-        by_event: dict[NoticeEvent, list[Notice]] = defaultdict(list)
-        for notice in notices:
-            by_event[notice.event].append(notice)
-        # One event a call: so what fails has written nothing that would be written again.
-        (event, same), *others = by_event.items()
-        self._post([NoticeForOne(ref, notice) for _, rest in others for notice in rest])
-        tell = self._one_by_one(recipient, event, same)
-        self._post([message for notice in tell for message in _messages(word_notice(notice), [recipient])])
+        tell = self._one_by_one(recipient, event, notices) if recipient else ()
+        self._post(
+            [
+                message
+                for notice in tell
+                if recipient
+                for message in _messages(word_notice(notice), [recipient])
+            ]
+        )
 
     def sum_up(self, due: SummaryDue) -> Window | None:
         """Tell what a window held back, if nobody else has taken that on. The claimant is the message: should it come
