@@ -2,12 +2,18 @@
 
 import copy
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
+from duetime.dynamo_subscriptions import DynamoSubscriptions
 
-from tests.functions.conftest import sample
+from tests.functions.conftest import Context, sample
+from tests.tables import RECORDS
+from tests.unit.test_notices import a_subscription
 
 Call = Callable[[str, dict[str, Any]], Any]
 
@@ -84,3 +90,62 @@ def test_a_bad_record_alone_is_reported_alone(call: Call, capsys: pytest.Capture
 
 def test_no_records_are_no_work(call: Call) -> None:
     assert call("status_feed", {"Records": []}) == {"batchItemFailures": []}
+
+
+def listened_to(event: dict[str, Any]) -> dict[str, Any]:
+    owner = event["Records"][0]["dynamodb"]["NewImage"]["owner"]["S"]
+    subscriptions = DynamoSubscriptions(boto3.client("dynamodb"), records_table=RECORDS)
+    subscriptions.add(a_subscription(owner=owner))
+    return event
+
+
+def written(event: dict[str, Any], seconds_ago: float) -> dict[str, Any]:
+    for record in event["Records"]:
+        record["dynamodb"]["ApproximateCreationDateTime"] = time.time() - seconds_ago
+    return event
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, "SendMessageBatch")
+
+
+@pytest.mark.parametrize(("seconds_ago", "failed", "ended"), [(0, ["101"], 0), (3600, [], 2)])
+def test_metrics_wait_for_notices_but_not_for_ever(
+    load_function: Callable[[str], Any],
+    queue_urls: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    seconds_ago: float,
+    failed: list[str],
+    ended: int,
+) -> None:
+    module = load_function("status_feed")
+    module.notices.send_notices = refuse
+    # Nobody listens for what succeeded, but while the queue is in trouble nobody knows.
+    event = an_event(("RUNNING", "FAILED"), ("RUNNING", "FAILED"), ("RUNNING", "SUCCEEDED"))
+    event["Records"][0]["dynamodb"]["OldImage"]["status"] = {"S": "QUEUED"}
+    event["Records"][0]["dynamodb"]["NewImage"]["status"] = {"S": "CANCELLED"}
+    answer = module.handle(listened_to(written(event, seconds_ago)), Context())
+    assert [each["itemIdentifier"] for each in answer["batchItemFailures"]] == failed
+    lines = metrics_in(capsys)
+    assert any("RunsCancelled" in line for line in lines)
+    counted = [value for line in lines for value in line.get("RunsEnded", [])]
+    assert len(counted) == ended
+
+
+def test_a_subscription_that_cannot_be_read_silences_no_other(
+    load_function: Callable[[str], Any], queue_urls: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = listened_to(an_event(("RUNNING", "FAILED")))
+    owner = event["Records"][0]["dynamodb"]["NewImage"]["owner"]["S"]
+    dynamodb = boto3.client("dynamodb")
+    subscriptions = DynamoSubscriptions(dynamodb, records_table=RECORDS)
+    subscriptions.add(a_subscription(owner=owner, subscription_id="spoilt"))
+    dynamodb.update_item(
+        TableName=RECORDS,
+        Key={"subject": {"S": f"subscriptions#{owner}"}, "entry": {"S": "spoilt"}},
+        UpdateExpression="SET protocol = :chat",
+        ExpressionAttributeValues={":chat": {"S": "chat"}},
+    )
+    assert load_function("status_feed").handle(event, Context()) == {"batchItemFailures": []}
+    assert metrics_in(capsys)
+    assert boto3.client("sqs").receive_message(QueueUrl=queue_urls["notices"])["Messages"]

@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from duetime.delivering import MOST_TRIES
 from duetime.status import RunStatus
 
 from tests.infra.conftest import ENVIRONMENTS, Synthesised
@@ -27,7 +28,7 @@ def test_a_notice_that_cannot_be_delivered_is_given_up_after_ten_deliveries(synt
     _, queue = synthesised.one("AWS::SQS::Queue", "NoticesQueue")
     dead_letters, properties = synthesised.one("AWS::SQS::Queue", "NoticesDeadLetters")
     assert target_of(queue["RedrivePolicy"]["deadLetterTargetArn"]) == dead_letters
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == MOST_TRIES == 10
     assert properties["MessageRetentionPeriod"] == 14 * 86_400
 
 

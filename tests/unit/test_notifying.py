@@ -13,9 +13,12 @@ from duetime.interests import KnownSubscriptions
 from duetime.job import Job
 from duetime.memory_notices import MemoryStorms, MemorySubscriptions
 from duetime.memory_store import MemoryStore
+from duetime.metrics import Metric
 from duetime.notice_messages import (
     Delivery,
     Message,
+    NoticeForOne,
+    Publication,
     RecipientRef,
     SummaryDue,
     Told,
@@ -29,6 +32,7 @@ from duetime.notifying import Crowded, Notifier
 from duetime.signing import SigningKey
 from duetime.storms import ONE_BY_ONE, Window, window_at
 from duetime.subscriptions import address_of
+from duetime.tallying import Tally
 from duetime.targets import AllowedTargets, Reach, Rule
 from duetime.tasks.http_exchange import Request
 from duetime.webhooks import notify_key, sign, subscription_key
@@ -49,6 +53,7 @@ class Office:
         self.published: list[tuple[str, Wording, list[str]]] = []
         self.queued: list[tuple[Message, timedelta]] = []
         self.refuses = False
+        self.tally = Tally()
         # A notifier that has just started: it remembers nothing.
         self.notifier = Notifier(
             self.jobs,
@@ -58,6 +63,8 @@ class Office:
             self,
             self,
             self.clock,
+            self.tally.count,
+            lambda _: None,
         )
 
     def publish(self, owner: str, wording: Wording, addresses: Collection[str]) -> None:
@@ -69,6 +76,17 @@ class Office:
         # What the queue carries is text.
         self.queued += [(read_message(write_message(message)), delay) for message in messages]
         return ()
+
+    def publish_queued(self) -> None:
+        """What waits for SNS, until SNS takes it."""
+        for message, delay in list(self.queued):
+            if isinstance(message, Publication):
+                self.notifier.publish(message)
+                self.queued.remove((message, delay))
+
+    @property
+    def counted(self) -> dict[Metric, float]:
+        return {each.metric: each.value for each in self.tally.take()}
 
     def job(self, **changes: Any) -> Job:
         job = a_job(**changes)
@@ -109,13 +127,14 @@ def test_a_notice_reaches_every_subscription_that_wants_it_and_the_topic_once(of
     office.store.add(a_subscription(subscription_id="other event", events=(NoticeEvent.LATE,)))
     job = office.job(spec=a_spec(name="Payout", tags=("pay",)))
     office.tell(job)
+    office.publish_queued()
     ((owner, wording, addresses),) = office.published
     assert owner == OWNER
     assert addresses == sorted(
         [address_of(Protocol.EMAIL, "a@example.com"), address_of(Protocol.SMS, "+4915112345678")]
     )
     assert wording.content["data"]["job_name"] == "Payout"
-    assert wording.content["data"]["tags"] == ("pay",)
+    assert wording.content["data"]["tags"] == ["pay"]
     (delivery,) = office.deliveries
     assert delivery.recipient == RecipientRef(OWNER, subscription_id="hook")
     assert delivery.told.message_id == a_notice(job).notice_id
@@ -155,27 +174,113 @@ def test_a_storm_is_summed_up_once_when_its_window_is_over(office: Office) -> No
     ((due, delay),) = office.summaries_due
     office.clock.advance(delay)
     assert office.clock.now() > due.window.ends_at
-    assert office.notifier.sum_up(due, "message-1") is not None
+    assert office.notifier.sum_up(due) is not None
     summary = office.deliveries[-1].told
     assert summary.content["type"] == "failed.summary"
     assert summary.content["data"]["text"].startswith("37 more runs of 3 jobs failed between ")
     # A second message of the same kind finds it done.
-    assert office.notifier.sum_up(due, "message-2") is None
+    assert office.notifier.sum_up(replace(due, token="another")) is None
     assert len(office.deliveries) == ONE_BY_ONE + 1
 
 
-def test_the_message_that_sums_up_may_come_again_if_it_failed(office: Office) -> None:
+def test_the_message_that_sums_up_may_come_again_if_it_failed_also_with_another_id_of_sqs() -> None:
+    class Full(Office):
+        is_full = False
+
+        def send(self, messages: Sequence[Message], delay: timedelta = timedelta()) -> Sequence[Message]:
+            return messages if self.is_full else super().send(messages, delay)
+
+    office = Full()
     office.store.add(a_subscription(protocol=Protocol.EMAIL, endpoint="a@example.com", sns_arn="arn:1"))
     office.tell(office.job(), 7)
     ((due, _),) = office.summaries_due
-    office.refuses = True
-    with pytest.raises(TransientFailure):
-        office.notifier.sum_up(due, "message-1")
-    office.refuses = False
-    assert office.notifier.sum_up(due, "message-2") is None
-    assert office.notifier.sum_up(due, "message-1") is not None
+    office.is_full = True
+    with pytest.raises(Crowded):
+        office.notifier.sum_up(due)
+    office.is_full = False
+    assert office.notifier.sum_up(replace(due, token="another")) is None
+    assert office.notifier.sum_up(due) is not None
+    office.publish_queued()
     *_, (_, wording, _) = office.published
     assert wording.content["data"]["count"] == 2
+
+
+def test_what_is_counted_after_its_summary_came_goes_to_the_next_window(office: Office) -> None:
+    office.store.add(a_subscription())
+    job = office.job()
+    office.tell(job, 5)
+
+    class Late(MemoryStorms):
+        """The first count is written when the window is long over."""
+
+        is_late = True
+
+        def exchange(self, seen: Window, after: Window) -> bool:
+            if after.held and self.is_late:
+                self.is_late = False
+                office.clock.advance(timedelta(minutes=5, seconds=10))
+                ((due, _),) = office.summaries_due
+                assert notifier.sum_up(due) is None
+            return super().exchange(seen, after)
+
+    storms = Late()
+    storms._windows = office.storms._windows
+    notifier = replace(office.notifier, storms=storms)
+    notifier.tell([a_notice(job, number) for number in range(5, 8)])
+    # In a new window there is room for them.
+    assert len(office.deliveries) == 8
+    assert not any(window.held for window in storms._windows.values())
+
+
+def test_sns_in_trouble_repeats_no_webhook_and_keeps_no_notice_back(office: Office) -> None:
+    office.store.add(a_subscription(subscription_id="hook"))
+    office.store.add(
+        a_subscription(
+            subscription_id="mail", protocol=Protocol.EMAIL, endpoint="a@example.com", sns_arn="arn"
+        )
+    )
+    office.refuses = True
+    office.tell(office.job(), 4)
+    for _ in range(3):
+        with pytest.raises(TransientFailure):
+            office.publish_queued()
+    assert len(office.deliveries) == 4
+    office.refuses = False
+    office.publish_queued()
+    assert len(office.published) == 4
+    assert office.counted == {Metric.NOTICES_SENT: 4}
+
+
+def test_a_recipient_whose_window_cannot_be_written_is_told_later_and_nobody_else_is_counted_again(
+    office: Office,
+) -> None:
+    for name in ("a", "b"):
+        office.store.add(a_subscription(subscription_id=name))
+
+    class Contended(MemoryStorms):
+        is_contended = True
+
+        def exchange(self, seen: Window, after: Window) -> bool:
+            if self.is_contended and seen.key.recipient == "subscription:b":
+                return False
+            return super().exchange(seen, after)
+
+    storms = Contended()
+    notifier = replace(office.notifier, storms=storms)
+    job = office.job()
+    notifier.tell([a_notice(job, number) for number in range(8)])
+    assert office.counted == {Metric.NOTICES_SUPPRESSED: 3}
+    later = [message for message, _ in office.queued if isinstance(message, NoticeForOne)]
+    assert {message.recipient.subscription_id for message in later} == {"b"}
+    notices = [message.notice for message in later]
+    with pytest.raises(Crowded):
+        notifier.tell_one(later[0].recipient, NoticeEvent.FAILED, notices)
+    storms.is_contended = False
+    notifier.tell_one(later[0].recipient, NoticeEvent.FAILED, notices)
+    assert [window.held for window in storms._windows.values()] == [3, 3]
+    told = [delivery.recipient.subscription_id for delivery in office.deliveries]
+    assert told == ["a"] * 5 + ["b"] * 5
+    assert office.counted == {Metric.NOTICES_SUPPRESSED: 3}
 
 
 def test_the_summary_is_asked_for_before_anything_is_held_back(office: Office) -> None:
@@ -192,7 +297,7 @@ def test_the_summary_is_asked_for_before_anything_is_held_back(office: Office) -
     with pytest.raises(TransientFailure):
         dying.tell([a_notice(office.job(), number) for number in range(6)])
     ((due, _),) = office.summaries_due
-    assert dying.sum_up(due, "message-1") is None
+    assert dying.sum_up(due) is None
 
 
 def test_what_comes_after_a_window_was_summed_up_opens_the_next(office: Office) -> None:
@@ -201,7 +306,7 @@ def test_what_comes_after_a_window_was_summed_up_opens_the_next(office: Office) 
     office.tell(job, 6)
     ((due, _),) = office.summaries_due
     # Early, though it should not be.
-    assert office.notifier.sum_up(due, "message-1") is not None
+    assert office.notifier.sum_up(due) is not None
     told = len(office.deliveries)
     office.tell(job, 1, start=6)
     assert len(office.deliveries) == told + 1
@@ -221,16 +326,12 @@ def test_kinds_of_event_and_subscriptions_have_storms_of_their_own(office: Offic
 
 
 def test_a_failed_batch_is_told_again_and_not_counted_twice(office: Office) -> None:
-    office.store.add(a_subscription(protocol=Protocol.EMAIL, endpoint="a@example.com", sns_arn="arn:1"))
+    office.store.add(a_subscription())
     job = office.job()
-    office.refuses = True
     for _ in range(3):
-        with pytest.raises(TransientFailure):
-            office.tell(job, 5)
-    office.refuses = False
-    office.tell(job, 5)
-    assert len(office.published) == 5
+        office.tell(job, 5)
     assert office.summaries_due == []
+    assert office.counted == {}
 
 
 def test_notifiers_that_write_at_the_same_moment_count_together(office: Office) -> None:
@@ -271,6 +372,7 @@ def test_letters_and_short_messages_are_fit_for_their_carriers(office: Office) -
     office.store.add(a_subscription(protocol=Protocol.EMAIL, endpoint="a@example.com", sns_arn="arn:1"))
     job = office.job(spec=a_spec(name="Auszahlung für " + "Ü" * 100))
     office.tell(job)
+    office.publish_queued()
     ((_, wording, _),) = office.published
     assert wording.subject.isascii()
     assert wording.subject.startswith("Duetime: a run of Auszahlung f?r")

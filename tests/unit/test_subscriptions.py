@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from duetime.clock import ManualClock
-from duetime.errors import Conflict, InvalidField, NotFound, TooMany
+from duetime.errors import Conflict, InvalidField, NotFound, TooMany, Unavailable
 from duetime.job import Job
 from duetime.memory_notices import MemorySubscriptions
 from duetime.notify import NoticeEvent
@@ -207,3 +207,16 @@ def test_a_repeated_request_is_answered_though_the_limit_is_reached(desk: Desk) 
     for _ in range(MOST_PER_OWNER - 1):
         desk.create()
     assert desk.create(key="k") == first
+
+
+def test_what_the_topic_could_not_end_can_be_deleted_again(desk: Desk) -> None:
+    made = desk.create(protocol=Channel.EMAIL, endpoint="a@example.com")
+
+    class Refusing(Topic):
+        def unsubscribe(self, sns_arn: str) -> None:
+            raise Unavailable("try again")
+
+    with pytest.raises(Unavailable):
+        replace(desk.subscriptions, topics=Refusing()).delete(OWNER, made.subscription_id)
+    assert desk.subscriptions.delete(OWNER, made.subscription_id) == made
+    assert desk.topic.arns == set()

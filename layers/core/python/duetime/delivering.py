@@ -23,6 +23,9 @@ from duetime.webhooks import notify_key, post, signed_request, subscription_key
 
 _PAUSES: Final = (10, 30, 90, 270, 810, 2430, 3600)
 
+MOST_TRIES: Final = 10
+"""The queue hands a message out so often. A test compares it with the template."""
+
 Post = Callable[[Request, Reach], None]
 
 

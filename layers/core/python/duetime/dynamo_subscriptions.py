@@ -1,5 +1,6 @@
 """Subscriptions, in the table of records."""
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from duetime.subscriptions import Subscription
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_log: Final = logging.getLogger(__name__)
 _SUBSCRIPTION: Final = {
     "subscription_id": TEXT,
     "owner": TEXT,
@@ -55,7 +57,7 @@ class DynamoSubscriptions:
             ExpressionAttributeValues={":subject": to_value(_subject(owner))},
             ConsistentRead=True,
         )
-        found = [_subscription(item) for page in pages for item in page["Items"]]
+        found = [read for page in pages for item in page["Items"] if (read := _readable(item))]
         return sorted(found, key=lambda each: (each.created_at, each.subscription_id))
 
     def remove(self, owner: str, subscription_id: str) -> Subscription | None:
@@ -71,6 +73,15 @@ def _subject(owner: str) -> str:
 
 def _subscription_key(owner: str, subscription_id: str) -> Item:
     return {"subject": to_value(_subject(owner)), "entry": to_value(subscription_id)}
+
+
+def _readable(item: Any) -> Subscription | None:
+    """One that cannot be read, as a newer version may write them, must not silence its owner's others."""
+    try:
+        return _subscription(item)
+    except (KeyError, TypeError, ValueError):
+        _log.exception("a subscription cannot be read: %s %s", item.get("subject"), item.get("entry"))
+        return None
 
 
 def _subscription(item: Any) -> Subscription:

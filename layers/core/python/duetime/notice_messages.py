@@ -2,11 +2,13 @@
 a hint like any other: lost, doubled or late, it does no harm."""
 
 import json
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from duetime.instants import format_instant, parse_instant
+from duetime.notice_text import Wording
 from duetime.notices import Notice
 from duetime.notify import NoticeEvent
 from duetime.storms import WindowKey
@@ -52,9 +54,28 @@ class SummaryDue:
 
     recipient: RecipientRef
     window: WindowKey
+    # Whose claim the window is. Not SQS's own id, which changes when a dead letter is moved back.
+    token: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
-Message = Notice | Delivery | SummaryDue
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One message for those whom the owner's topic tells. By itself, so that SNS in trouble holds up nobody else."""
+
+    owner: str
+    wording: Wording
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeForOne:
+    """News of which all others are told: only this recipient's window could not be written."""
+
+    recipient: RecipientRef
+    notice: Notice
+
+
+Message = Notice | Delivery | SummaryDue | Publication | NoticeForOne
 
 
 def write_message(message: Message) -> str:
@@ -63,8 +84,13 @@ def write_message(message: Message) -> str:
             body: dict[str, Any] = {"notice": message.to_json()}
         case Delivery(recipient, told):
             body = {"to": recipient.to_json(), "message_id": told.message_id, "content": told.content}
-        case SummaryDue(recipient, window):
+        case NoticeForOne(recipient, notice):
+            body = {"to": recipient.to_json(), "notice": notice.to_json()}
+        case Publication(owner, wording, addresses):
+            body = {"publish": wording.to_json(), "owner": owner, "addresses": addresses}
+        case SummaryDue(recipient, window, token):
             body = {
+                "token": token,
                 "to": recipient.to_json(),
                 "event": window.event.value,
                 "starts_at": format_instant(window.starts_at),
@@ -74,10 +100,15 @@ def write_message(message: Message) -> str:
 
 def read_message(text: str) -> Message:
     body = json.loads(text)
-    if "notice" in body:
+    if "publish" in body:
+        return Publication(body["owner"], Wording.from_json(body["publish"]), tuple(body["addresses"]))
+    if "notice" in body and "to" not in body:
         return Notice.from_json(body["notice"])
     recipient = RecipientRef(**body["to"])
+    if "notice" in body:
+        return NoticeForOne(recipient, Notice.from_json(body["notice"]))
     if "content" in body:
         return Delivery(recipient, Told(body["message_id"], body["content"]))
     window = WindowKey(recipient.key, NoticeEvent(body["event"]), parse_instant(body["starts_at"]))
-    return SummaryDue(recipient, window)
+    # An older version's has no token: then all of a window's are one claimant.
+    return SummaryDue(recipient, window, body.get("token", "without"))

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
@@ -37,6 +37,13 @@ class Wording:
     # One line, and the rest of a letter.
     headline: str
     lines: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Wording":
+        return cls(**{**values, "event": NoticeEvent(values["event"]), "lines": tuple(values["lines"])})
 
     @property
     def subject(self) -> str:

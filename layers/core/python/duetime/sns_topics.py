@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from duetime.arns import Arn
-from duetime.errors import InvalidField, Unavailable
+from duetime.errors import InvalidField, PermanentFailure, Unavailable
 from duetime.notice_text import Wording
 from duetime.notify import Protocol
 from duetime.subscriptions import address_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
 
 _REFUSED: Final = frozenset({"InvalidParameter", "InvalidParameterValue", "OptedOut"})
+_NOTHING_TO_END: Final = frozenset({"InvalidParameter", "NotFound"})
+_NEVER_TAKEN: Final = frozenset({"NotFound", "InvalidParameter", "InvalidParameterValue"})
 
 
 class SnsTopics:
@@ -40,19 +42,31 @@ class SnsTopics:
             raise Unavailable("the subscription could not be made: try again") from error
 
     def unsubscribe(self, sns_arn: str) -> None:
-        """No error if it is gone."""
-        self._client.unsubscribe(SubscriptionArn=sns_arn)
+        """No error if it is gone, or was never confirmed: SNS does not end such a one, and drops it by itself after two
+        days. Raises Unavailable."""
+        try:
+            self._client.unsubscribe(SubscriptionArn=sns_arn)
+        except ClientError as error:
+            if _code(error) not in _NOTHING_TO_END:
+                raise Unavailable("the subscription could not be ended: try again") from error
 
     def publish(self, owner: str, wording: Wording, addresses: Collection[str]) -> None:
+        """A topic that is gone took its subscriptions with it: a new one would have no listeners. Raises
+        PermanentFailure."""
         content = json.dumps(wording.content, separators=(",", ":"))
         forms = {"default": content, "email": wording.letter, "sms": wording.short}
-        self._client.publish(
-            TopicArn=self._arn(owner),
-            MessageStructure="json",
-            Message=json.dumps(forms),
-            Subject=wording.subject,
-            MessageAttributes=_attributes(owner, wording, addresses),
-        )
+        try:
+            self._client.publish(
+                TopicArn=self._arn(owner),
+                MessageStructure="json",
+                Message=json.dumps(forms),
+                Subject=wording.subject,
+                MessageAttributes=_attributes(owner, wording, addresses),
+            )
+        except ClientError as error:
+            if _code(error) in _NEVER_TAKEN:
+                raise PermanentFailure(f"SNS does not take it: {error}") from error
+            raise
 
     def _subscribe_or_make_topic(self, owner: str, protocol: Protocol, endpoint: str) -> str:
         try:

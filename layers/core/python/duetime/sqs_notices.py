@@ -6,7 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from duetime.batches import in_batches
-from duetime.notice_messages import Message, write_message
+from duetime.notice_messages import Message, Publication, write_message
 from duetime.notices import Notice
 from duetime.watch import spread
 
@@ -47,4 +47,4 @@ def _entry(message: Message, delay_seconds: int) -> dict[str, Any]:
 
 
 def _owner_of(message: Message) -> str:
-    return message.owner if isinstance(message, Notice) else message.recipient.owner
+    return message.owner if isinstance(message, Notice | Publication) else message.recipient.owner

@@ -83,7 +83,8 @@ class Topics(Protocol):
     def subscribe(self, owner: str, protocol: Channel, endpoint: str) -> str:
         """The ARN of the subscription, also if it was there already. Raises InvalidField or Unavailable."""
 
-    def unsubscribe(self, sns_arn: str) -> None: ...
+    def unsubscribe(self, sns_arn: str) -> None:
+        """No error if there is nothing to end. Raises Unavailable."""
 
 
 class FindJob(Protocol):
@@ -129,21 +130,34 @@ class Subscriptions:
         return self.store.of_owner(owner)
 
     def delete(self, owner: str, subscription_id: str) -> Subscription:
-        """As it was."""
-        removed = self.store.remove(owner, subscription_id)
-        if removed is None:
+        """As it was. The topic's first: what fails there leaves the subscription to be deleted again."""
+        found = self.store.get(owner, subscription_id)
+        if found is None:
             raise NotFound("there is no such subscription, or it is not yours")
-        if removed.sns_arn and not self._is_shared(removed):
-            self.topics.unsubscribe(removed.sns_arn)
-            # Another may have been made at this moment, and have found the topic's still there.
-            if self._is_shared(removed):
-                self.topics.subscribe(owner, removed.protocol, removed.endpoint)
-        return removed
+        was_shared = self._is_shared(found)
+        if found.sns_arn and not was_shared:
+            self.topics.unsubscribe(found.sns_arn)
+        if self.store.remove(owner, subscription_id) is None:
+            raise NotFound("there is no such subscription, or it is not yours")
+        if found.sns_arn and was_shared != self._is_shared(found):
+            self._follow(found, is_shared=not was_shared)
+        return found
 
-    def _is_shared(self, removed: Subscription) -> bool:
+    def _follow(self, found: Subscription, *, is_shared: bool) -> None:
+        """Another with the same endpoint was made at this moment, having found the topic's still there; or deleted,
+        having found this one."""
+        if is_shared:
+            self.topics.subscribe(found.owner, found.protocol, found.endpoint)
+        elif found.sns_arn:
+            self.topics.unsubscribe(found.sns_arn)
+
+    def _is_shared(self, one: Subscription) -> bool:
         """Subscriptions of one owner with the same endpoint share one of the topic's."""
-        place = (removed.protocol, removed.endpoint)
-        return any(place == (other.protocol, other.endpoint) for other in self.store.of_owner(removed.owner))
+        return any(
+            (one.protocol, one.endpoint) == (other.protocol, other.endpoint)
+            and other.subscription_id != one.subscription_id
+            for other in self.store.of_owner(one.owner)
+        )
 
     def _new(
         self, wish: Wish, owner: str, by: str, idempotency_key: str | None, request: Mapping[str, Any]

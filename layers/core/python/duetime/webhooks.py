@@ -5,14 +5,16 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
 from duetime.endpoints import reach_for
 from duetime.errors import TransientFailure
 from duetime.signing import SigningKey
-from duetime.stopping import StopSignal
+from duetime.stopping import StopReason, StopSignal
 from duetime.targets import Reach
 from duetime.tasks.http_exchange import Request, exchange, shown
 
@@ -52,8 +54,22 @@ def sign(message_id: str, timestamp: str, content: bytes, key: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
 
 
-def post(request: Request, reach: Reach) -> None:
+def post(request: Request, reach: Reach, *, seconds: float = LONGEST_SECONDS) -> None:
     """Redirects are not followed: the signature is for whoever was named. Raises a TaskError."""
-    answer = exchange(request, reach_for(request.url, reach), seconds=LONGEST_SECONDS, stop=StopSignal())
+    with _stopped_after(seconds) as stop:
+        answer = exchange(request, reach_for(request.url, reach), seconds=seconds, stop=stop)
     if not 200 <= answer.status < 300:
         raise TransientFailure(f"{shown(request.url)} answered {answer.status}")
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[StopSignal]:
+    """A socket's timeout starts anew with every byte, so whoever sends one now and then would never be done with."""
+    stop = StopSignal()
+    timer = threading.Timer(seconds, stop.give, (StopReason.TIMED_OUT,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from duetime.errors import TransientFailure
-from duetime.stopping import StopSignal
+from duetime.stopping import StopReason, StopSignal
 from duetime.targets import Reach
 
 RESPONSE_LIMIT_BYTES: Final = 1024 * 1024
@@ -53,7 +53,8 @@ def exchange(request: Request, reach: Reach, *, seconds: float, stop: StopSignal
             finally:
                 wire.close()
     except (OSError, http.client.HTTPException) as error:
-        reason = "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+        timed_out = isinstance(error, TimeoutError) or stop.reason is StopReason.TIMED_OUT
+        reason = "it took too long" if timed_out else f"{type(error).__name__}: {error}"
         raise TransientFailure(f"{request.method} {shown(request.url)} failed: {reason}") from error
 
 
@@ -79,6 +80,9 @@ class _Wire:
         return left
 
     def open(self, address: str, port: int, tls_name: str | None) -> socket.socket:
+        if self.is_shut:
+            # While the name was looked up, which nothing can interrupt.
+            raise ConnectionAbortedError("the attempt was stopped")
         plain = self._keep(socket.create_connection((address, port), timeout=self.seconds_left))
         if tls_name is None:
             return plain
