@@ -3,7 +3,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from duetime import dynamo_store, memory_store
+from duetime import dynamo_runs, memory_store
 from duetime.audit import Event, Source
 from duetime.claiming import JUDGED
 from duetime.errors import TransientFailure
@@ -744,7 +744,7 @@ class TestListingRuns:
     def test_a_page_of_what_is_rare_ends_early_and_the_next_goes_on(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(dynamo_store, "MOST_RUNS_READ", 20)
+        monkeypatch.setattr(dynamo_runs, "MOST_RUNS_READ", 20)
         monkeypatch.setattr(memory_store, "MOST_RUNS_READ", 20)
         job = a_cron_job()
         runs = [a_run(job, at=NOW + timedelta(minutes=n)) for n in range(90)]

@@ -1,12 +1,12 @@
 """What can be found without knowing an id, on DynamoDB's indexes."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from duetime.dynamo_held import read_held
 from duetime.dynamo_items import job_key
-from duetime.dynamo_values import Value, to_value
+from duetime.dynamo_values import END_OF_TIME, Value, to_value
+from duetime.dynamo_watch import read_held
 from duetime.instants import parse_instant
 from duetime.job import Priority
 from duetime.listing import Criteria, Listed, ListedPage, Part, UnderWayPage
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _BY_OWNER: Final = "by_owner"
 _OWNERS: Final = "owners"
-_END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class DynamoLists:
@@ -50,9 +49,7 @@ class DynamoLists:
             KeyConditionExpression="listing = :listing AND created_at <= :newest",
             ScanIndexForward=False,
             Limit=limit,
-            **_filter(
-                criteria, {":listing": to_value(part.key), ":newest": to_value(newest or _END_OF_TIME)}
-            ),
+            **_filter(criteria, {":listing": to_value(part.key), ":newest": to_value(newest or END_OF_TIME)}),
             **start,
         )
         found = [Listed(parse_instant(i["created_at"]["S"]), i["job_id"]["S"]) for i in answer["Items"]]

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from duetime.audit import Event, EventPage
+from duetime.batches import in_batches
 from duetime.dynamo_events import event_to_item, read_events
-from duetime.dynamo_held import read_held
 from duetime.dynamo_items import item_to_job, item_to_run, job_key, job_to_item, run_key, run_to_item
+from duetime.dynamo_runs import read_earliest, read_latest
 from duetime.dynamo_values import Item, Value, to_value
+from duetime.dynamo_watch import read_dead, read_held, read_late, read_open
 from duetime.dynamo_writes import (
     ConditionFailed,
     Difference,
@@ -31,7 +33,6 @@ from duetime.store import (
     ALL_RUNS,
     GUARDED_BY_RENEWAL,
     MOST_HELD_READ,
-    MOST_RUNS_READ,
     TALLIES,
     LateRuns,
     Move,
@@ -46,7 +47,7 @@ from duetime.store import (
     judged_by_change,
     judged_by_move,
 )
-from duetime.watch import DEAD_SPREAD, HELD_SLOTS, dead_key, open_key, shard_of
+from duetime.watch import DEAD_SPREAD, HELD_SLOTS, dead_key, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,16 +58,10 @@ KEYS_KEPT_FOR: Final = timedelta(days=7)
 _GET_LIMIT: Final = 100
 _TRANSACTION_LIMIT: Final = 100
 _TRANSACTION_BYTES: Final = 3_500_000
-_FILTERED_PAGE: Final = 500
-# Every run's id begins with a digit.
-_LOWEST: Final = "0"
-_END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
-_HIGHEST: Final = "~"
 _STATEMENT_LIMIT: Final = 25
 _QUEUED_PAGE: Final = 100
 _HELD_PAGE: Final = 1000
 _WAITING_INDEX: Final = "waiting"
-_WATCH_INDEX: Final = "watch"
 
 
 class DynamoStore:
@@ -89,7 +84,7 @@ class DynamoStore:
 
     def create(self, job: Job, runs: Sequence[Run]) -> Job | None:
         try:
-            self._write_new(put_new(self._jobs, job_to_item(job), "job_id"), runs)
+            self._put_all(self._new_writes(NewJob(job, runs)))
         except ConditionFailed as failure:
             # A run's id follows from its job's, so a run can only be there if the job is.
             existing = failure.items[0]
@@ -120,68 +115,25 @@ class DynamoStore:
         since: str | None = None,
         which: WhichRuns = ALL_RUNS,
     ) -> RunPage:
-        if (since or _LOWEST) > (before or _HIGHEST):
-            # DynamoDB refuses a range that ends before it begins.
-            return RunPage([], None)
-        # Both ends are included: what is at `before` itself is one more, and left out below.
-        most = MOST_RUNS_READ + 1 if which != ALL_RUNS else limit + 2
-        found: list[Run] = []
-        start: dict[str, Any] = {}
-        while True:
-            answer = self._client.query(
-                TableName=self._runs,
-                KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :before",
-                **_filtered(
-                    which, {":job_id": job_id, ":since": since or _LOWEST, ":before": before or _HIGHEST}
-                ),
-                ScanIndexForward=False,
-                ConsistentRead=True,
-                Limit=min(most, max(limit + 2, _FILTERED_PAGE)) if which != ALL_RUNS else most,
-                **start,
-            )
-            found += [item_to_run(item) for item in answer["Items"] if item["run_id"]["S"] != before]
-            # One more than asked for tells whether there is another page.
-            if len(found) > limit:
-                return RunPage(found[:limit], found[limit - 1].run_id)
-            most -= answer["ScannedCount"]
-            if not (last := answer.get("LastEvaluatedKey")):
-                return RunPage(found, None)
-            if most <= 0:
-                return RunPage(found, last["run_id"]["S"])
-            start = {"ExclusiveStartKey": last}
+        return read_latest(
+            self._client, self._runs, job_id, limit=limit, before=before, since=since, which=which
+        )
 
     def runs_from(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
-        if since > until:
-            return []
-        values = {":job_id": job_id, ":since": since, ":until": until}
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._runs,
-            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",
-            ExpressionAttributeValues={name: to_value(value) for name, value in values.items()},
-            ConsistentRead=True,
-            PaginationConfig={"PageSize": limit},
-        )
-        return [item_to_run(item) for item in islice((i for page in pages for i in page["Items"]), limit)]
+        runs = read_earliest(self._client, self._runs, job_id, since=since, until=until, at_once=limit)
+        return list(islice(runs, limit))
 
     def queued_runs(self, job_id: str, *, since: str, until: str, limit: int) -> Sequence[Run]:
-        if since > until:
-            return []
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._runs,
-            KeyConditionExpression="job_id = :job_id AND run_id BETWEEN :since AND :until",
-            FilterExpression="#status = :queued",
-            ExpressionAttributeNames={"#status": "status"},
-            ExpressionAttributeValues={
-                ":job_id": to_value(job_id),
-                ":since": to_value(since),
-                ":until": to_value(until),
-                ":queued": to_value(RunStatus.QUEUED),
-            },
-            ConsistentRead=True,
-            PaginationConfig={"PageSize": _QUEUED_PAGE},
+        runs = read_earliest(
+            self._client,
+            self._runs,
+            job_id,
+            since=since,
+            until=until,
+            at_once=_QUEUED_PAGE,
+            status=RunStatus.QUEUED,
         )
-        found = (item_to_run(item) for page in pages for item in page["Items"])
-        return list(islice(found, limit))
+        return list(islice(runs, limit))
 
     def load(self, keys: Iterable[RunKey]) -> Mapping[RunKey, JobRun]:
         wanted = list(dict.fromkeys(keys))
@@ -271,15 +223,7 @@ class DynamoStore:
         return [WaitingJob(parse_instant(i["next_run_at"]["S"]), i["job_id"]["S"]) for i in answer["Items"]]
 
     def add_run(self, run: Run, *, event: Event | None = None) -> bool:
-        request = put_new(self._runs, self._run_item(run), "run_id")
-        try:
-            if event:
-                transact(self._client, [{"Put": request}, *self._puts_of(event)])
-            else:
-                put(self._client, request)
-        except ConditionFailed:
-            return False
-        return True
+        return self._is_new([*self._puts([run]), *self._puts_of(event)])
 
     def add_run_once(self, run: Run, once: Once, *, event: Event) -> str | None:
         memo = {
@@ -303,58 +247,32 @@ class DynamoStore:
 
     def note(self, event: Event) -> bool:
         item = event_to_item(event, self._events_kept_for)
-        try:
-            put(self._client, put_new(self._records, item, "subject"))
-        except ConditionFailed:
-            return False
-        return True
+        return self._is_new([{"Put": put_new(self._records, item, "subject")}])
 
     def move_on(self, moves: Sequence[Move]) -> Collection[str]:
         overtaken: list[str] = []
-        for start in range(0, len(moves), _STATEMENT_LIMIT):
-            batch = moves[start : start + _STATEMENT_LIMIT]
+        for batch in in_batches(moves, _STATEMENT_LIMIT):
             held = execute_batch(self._client, [self._move(move) for move in batch])
             overtaken += [move.seen.job_id for move, did in zip(batch, held, strict=True) if not did]
         return overtaken
 
     def open_runs(self, slot: int, *, limit: int, after: WatchedRun | None = None) -> Sequence[WatchedRun]:
-        key = to_value(open_key(slot))
-        start: dict[str, Any] = {}
-        if after:
-            position = run_key(after.key) | {"watch_key": key, "watch_at": to_value(after.at)}
-            start = {"ExclusiveStartKey": position}
-        answer = self._client.query(
-            TableName=self._runs,
-            IndexName=_WATCH_INDEX,
-            KeyConditionExpression="watch_key = :key",
-            ExpressionAttributeValues={":key": key},
-            Limit=limit,
-            **start,
-        )
-        return [_watched(item) for item in answer["Items"]]
+        return read_open(self._client, self._runs, slot, limit=limit, after=after)
 
     def dead_letters(
         self, owner: str, *, limit: int, before: WatchedRun | None = None
     ) -> Sequence[WatchedRun]:
         found = [
-            place for slot in range(DEAD_SPREAD) for place in self._dead(dead_key(owner, slot), limit, before)
+            place
+            for slot in range(DEAD_SPREAD)
+            for place in read_dead(
+                self._client, self._runs, dead_key(owner, slot), limit=limit, before=before
+            )
         ]
         return sorted(found, reverse=True)[:limit]
 
-    def _dead(self, watch_key: str, limit: int, before: WatchedRun | None) -> Iterable[WatchedRun]:
-        """Letters of the same millisecond are in any order, so a page cannot begin behind one of another slot: it
-        begins at the time, and leaves out what came before."""
-        values = {":key": to_value(watch_key), ":at": to_value(before.at if before else _END_OF_TIME)}
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._runs,
-            IndexName=_WATCH_INDEX,
-            KeyConditionExpression="watch_key = :key AND watch_at <= :at",
-            ExpressionAttributeValues=values,
-            ScanIndexForward=False,
-            PaginationConfig={"PageSize": limit + 1},
-        )
-        places = (_watched(item) for page in pages for item in page["Items"])
-        return islice((place for place in places if before is None or place < before), limit)
+    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
+        return read_late(self._client, self._runs, slot, due_before=due_before, limit=limit)
 
     def holders(self, job: Job) -> Sequence[RunKey]:
         found: list[RunKey] = []
@@ -372,30 +290,19 @@ class DynamoStore:
                     break
         return found
 
-    def waiting_late(self, slot: int, *, due_before: datetime, limit: int) -> LateRuns:
-        answer = self._client.query(
-            TableName=self._runs,
-            IndexName=_WATCH_INDEX,
-            KeyConditionExpression="watch_key = :key",
-            FilterExpression="#status = :queued AND not_before < :before AND attribute_not_exists(put_off_at)",
-            ExpressionAttributeNames={"#status": "status"},
-            ExpressionAttributeValues={
-                ":key": to_value(open_key(slot)),
-                ":queued": to_value(RunStatus.QUEUED),
-                ":before": to_value(due_before),
-            },
-            Limit=limit,
-        )
-        late = answer["Items"]
-        unmarked = [RunKey(i["job_id"]["S"], i["run_id"]["S"]) for i in late if "late_at" not in i]
-        return LateRuns(len(late), unmarked)
-
-    def _write_new(self, put_job: dict[str, Any], runs: Sequence[Run]) -> None:
-        if runs:
-            transact(self._client, [{"Put": put_job}, *self._puts(runs)])
+    def _put_all(self, puts: Sequence[dict[str, Any]]) -> None:
+        """One item, such as a job that waits, needs no transaction, which would cost twice as much."""
+        if len(puts) == 1:
+            put(self._client, puts[0]["Put"])
         else:
-            # A job that waits is one item: it needs no transaction, which would cost twice as much.
-            put(self._client, put_job)
+            transact(self._client, puts)
+
+    def _is_new(self, puts: Sequence[dict[str, Any]]) -> bool:
+        try:
+            self._put_all(puts)
+        except ConditionFailed:
+            return False
+        return True
 
     def _puts(self, runs: Sequence[Run]) -> list[dict[str, Any]]:
         return [{"Put": put_new(self._runs, self._run_item(run), "run_id")} for run in runs]
@@ -472,9 +379,9 @@ class DynamoStore:
     def _get_all(self, keys: Sequence[tuple[str, Item]]) -> dict[str, list[Any]]:
         """BatchGetItem over both tables, in as few calls as its limit allows, whatever it leaves unprocessed."""
         items: dict[str, list[Any]] = {self._jobs: [], self._runs: []}
-        for start in range(0, len(keys), _GET_LIMIT):
+        for batch in in_batches(keys, _GET_LIMIT):
             request: dict[str, Any] = {}
-            for table, key in keys[start : start + _GET_LIMIT]:
+            for table, key in batch:
                 request.setdefault(table, {"Keys": [], "ConsistentRead": True})["Keys"].append(key)
             while request:
                 answer = self._client.batch_get_item(RequestItems=request)
@@ -482,36 +389,6 @@ class DynamoStore:
                     items[table] += found
                 request = dict(answer.get("UnprocessedKeys", {}))
         return items
-
-
-def _filtered(which: WhichRuns, values: dict[str, Any]) -> dict[str, Any]:
-    clauses = []
-    names = {}
-    for clause, value in (
-        ("#status = :status", which.status),
-        ("#due_at >= :due_from", which.due_from),
-        ("#due_at < :due_before", which.due_before),
-    ):
-        if value is not None:
-            name, _, placeholder = clause.split()
-            names[name] = name.removeprefix("#")
-            values = values | {placeholder: value}
-            clauses.append(clause)
-    request: dict[str, Any] = {
-        "ExpressionAttributeValues": {name: to_value(value) for name, value in values.items()}
-    }
-    if clauses:
-        request |= {"FilterExpression": " AND ".join(clauses), "ExpressionAttributeNames": names}
-    return request
-
-
-def _watched(item: Any) -> WatchedRun:
-    waits = item["status"]["S"] == RunStatus.QUEUED and "put_off_at" not in item
-    return WatchedRun(
-        parse_instant(item["watch_at"]["S"]),
-        RunKey(item["job_id"]["S"], item["run_id"]["S"]),
-        parse_instant(item["not_before"]["S"]) if waits else None,
-    )
 
 
 def _groups(new: Sequence[NewJob]) -> Iterable[Sequence[NewJob]]:

@@ -7,14 +7,17 @@ Task, payload and result are kept as JSON text: DynamoDB's own numbers would tur
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from duetime.instants import format_instant, parse_instant
 
 Value = dict[str, Any]
 Item = dict[str, Value]
+
+END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""Behind every time that an index may hold: for a range without an upper end."""
 
 
 @dataclass(frozen=True, slots=True)

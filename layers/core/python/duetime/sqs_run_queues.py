@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from duetime.batches import in_batches
 from duetime.hints import Hint
 from duetime.instants import format_instant
 from duetime.job import Priority
@@ -57,14 +58,13 @@ class SqsRunQueues:
         return failed
 
 
-def _batches(things: Iterable[Sendable]) -> Iterator[tuple[Priority, list[Sendable]]]:
+def _batches(things: Iterable[Sendable]) -> Iterator[tuple[Priority, Sequence[Sendable]]]:
     def priority_of(thing: Sendable) -> Priority:
         return thing.priority
 
     for priority, group in groupby(sorted(things, key=priority_of), key=priority_of):
-        same = list(group)
-        for start in range(0, len(same), _BATCH):
-            yield priority, same[start : start + _BATCH]
+        for batch in in_batches(list(group), _BATCH):
+            yield priority, batch
 
 
 def _hint_entry(hint: Hint, now: datetime, lead: timedelta) -> dict[str, Any]:
